@@ -1,8 +1,8 @@
 """Mooring is a Kubernetes scheduler that decides over NumPy columns.
 
 As a library: `read_cluster` and `read_live_cluster` read a cluster, `ClusterSnapshot` answers
-questions about it, and `read_trace` reads who comes and goes. See docs/library.md. Everything else
-may change with any version.
+questions about it, and `read_trace` reads which pods come and go. See docs/library.md. Everything
+else may change with any version.
 """
 
 from __future__ import annotations

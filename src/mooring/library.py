@@ -1,4 +1,4 @@
-"""Mooring as a library: a cluster as a value, and questions about it.
+r"""Mooring as a library: a cluster as a value, and questions about it.
 
     import mooring
 
@@ -6,8 +6,7 @@
     print(cluster.explain("shop/web-1").message)
 
 These names are stable: `read_cluster`, `read_live_cluster`, `read_trace`, `ClusterSnapshot` and
-what its methods take and return.
-Everything else may change with any version.
+what its methods take and return. Everything else may change with any version.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ Config = str | Path | Mapping[str, Any] | None
 def read_cluster(*paths: str | Path) -> ClusterSnapshot:
     """Reads manifests, a dump such as `kubectl get nodes,pods -A -o yaml` prints, or a recording.
 
-    Of a recording, it is the cluster at the end. Raises InputError, which names file, object and
-    field.
+    From a recording, it reads the cluster at its end. Raises InputError, which names file, object
+    and field.
     """
     recordings = [Path(path) for path in paths if is_recording(Path(path))]
     others = [str(path) for path in paths if Path(path) not in recordings]
@@ -79,9 +78,9 @@ def read_cluster(*paths: str | Path) -> ClusterSnapshot:
 def read_live_cluster(
     kubeconfig: str | Path | None = None, context: str | None = None
 ) -> ClusterSnapshot:
-    """Reads what scheduling needs from an API server, as `kubectl` would reach it.
+    """Reads what scheduling needs from an API server, which is found as `kubectl` finds it.
 
-    Raises ClientError or InputError. In a notebook, which has a loop of its own, it works, too.
+    Raises ClientError or InputError. It also works in a notebook, which runs an event loop already.
     """
     # Here, because the client takes long to load.
     from mooring.client import Api, ApiError, connect
@@ -107,15 +106,15 @@ def read_live_cluster(
 
 
 def read_trace(path: str | Path) -> ArrivalTrace:
-    """Reads who comes and goes: a recording, the folder of OpenB, or a CSV file."""
+    """Reads which pods come and go: a recording, the folder of OpenB, or a CSV file."""
     return read_arrivals(Path(path))
 
 
 @dataclass(frozen=True)
 class ClusterSnapshot:
-    """The objects of a cluster, and by which rules questions about them are answered.
+    """The objects of a cluster, and the configuration by which questions about them are answered.
 
-    It never changes: each answer comes from an engine of its own.
+    It never changes: each answer comes from a new engine.
     """
 
     objects: tuple[Object, ...]
@@ -135,10 +134,12 @@ class ClusterSnapshot:
         feature_gates: Mapping[str, bool] | None = None,
         emulation_version: str = "",
     ) -> ClusterSnapshot:
-        """The same cluster, scheduled otherwise. Without a config, all plugins are enabled.
+        """Returns the same cluster with another configuration.
 
-        The version is that of kube-scheduler whose decisions are followed, 1.36 or 1.37; without
-        one it stays as it is, which is that of the API server if it was read from one.
+        Without one, all plugins are enabled.
+
+        The version is that of kube-scheduler whose decisions are followed, 1.36 or 1.37. Without a
+        version it stays as it is: that of the API server if the cluster was read from one.
         """
         return replace(
             self,
@@ -149,7 +150,7 @@ class ClusterSnapshot:
         )
 
     def add(self, *manifests: Mapping[str, Any]) -> ClusterSnapshot:
-        """The same cluster with more objects, given as manifests."""
+        """Returns the same cluster with more objects, given as manifests."""
         more = tuple(from_builtins(each["kind"], dict(each)) for each in manifests)
         return replace(self, objects=(*self.objects, *more))
 
@@ -164,11 +165,11 @@ class ClusterSnapshot:
     # Questions
 
     def simulate(self) -> Transcript:
-        """Schedules what is pending; all that is decided succeeds at once."""
+        """Schedules the pending pods, as if every action succeeded at once."""
         return run_simulation(self.make_engine(), self.objects)
 
     def explain(self, pod: str | Pod, node: str = "") -> Explanation:
-        """Says why a pod (NAMESPACE/NAME) waits, why it goes where it goes, what would help."""
+        """Says why a pod (NAMESPACE/NAME) waits, why it goes to its node, and what would help."""
         asked = self._find(pod) if isinstance(pod, str) else pod
         engine, waiting = self._take_off(asked)
         found = explain_pod(engine, waiting, node)
@@ -183,7 +184,7 @@ class ClusterSnapshot:
         return place_copies(self.make_engine(), Scene.of(self.objects), question)
 
     def place(self, pod: str | Mapping[str, Any] | Pod) -> str:
-        """Names the node that a pod goes to by itself, without evictions; empty if there is none.
+        """Returns the node that a pod goes to without evictions; empty if there is none.
 
         The pod is one of the cluster (NAMESPACE/NAME), or a manifest of a new one.
         """
@@ -195,9 +196,9 @@ class ClusterSnapshot:
         return "" if isinstance(outcome, Failed) else nodes.name(outcome.row)
 
     def compare(self, other: ClusterSnapshot) -> list[dict[str, Any]]:
-        """A row per pending pod that goes elsewhere in another cluster, or under another config.
+        """Returns a row per pending pod that goes elsewhere in another cluster or configuration.
 
-        `node` is where it goes here, `other` where it goes there; empty if it stays pending.
+        `node` is its node here, `other` its node there; empty if it stays pending.
         """
         here, there = _list_places(self.simulate()), _list_places(other.simulate())
         return [
@@ -207,24 +208,24 @@ class ClusterSnapshot:
         ]
 
     def reschedule(self, name: str = "anew") -> Packing:
-        """Places everything that runs anew, and says how full nodes would be."""
+        """Places all running pods anew, and says how full nodes would be."""
         return place_anew(name, self.make_engine(), Scene.of(self.objects))
 
     def run_trace(self, trace: ArrivalTrace, name: str = "trace") -> TraceFigures:
-        """Has pods come and go in virtual time, on this cluster or, if it is empty, on the trace's.
+        """Lets pods come and go in virtual time, on this cluster or, if empty, on the trace's.
 
-        Run it for the same cluster configured otherwise, and compare.
+        To compare configurations, run it for the same cluster configured in two ways.
         """
         chosen = trace.on(self.objects) if self.objects else trace
         return run_arrivals(name, self.make_engine(), chosen)
 
     def make_engine(self) -> Engine:
-        """A new engine for this cluster, without its objects: for experiments of your own."""
+        """Makes a new engine for this cluster without its objects, for your own experiments."""
         plugins = registry(self.plugins)
         return Engine(self._configuration(plugins), plugins)
 
     def node_table(self) -> list[dict[str, Any]]:
-        """A row per node, for pandas.DataFrame or pyarrow.Table.from_pylist."""
+        """Returns a row per node, for pandas.DataFrame or pyarrow.Table.from_pylist."""
         engine = self.make_engine()
         for item in self.objects:
             engine.handle(Applied(item), 0.0)
@@ -232,7 +233,7 @@ class ClusterSnapshot:
         return [_node_row(nodes.node(row), nodes.pods(row).values()) for row in nodes.rows.tolist()]
 
     def pod_table(self) -> list[dict[str, Any]]:
-        """A row per pod, likewise."""
+        """Returns a row per pod, for the same libraries."""
         return [
             {
                 "namespace": pod.namespace,
@@ -247,7 +248,7 @@ class ClusterSnapshot:
         ]
 
     def score_table(self, pod: str | Pod) -> list[dict[str, Any]]:
-        """A row per node that a pod fits on, the best first: what plugins score it, weighted."""
+        """Returns a row per node that a pod fits on, the best first, with the weighted scores."""
         outcome, nodes = self._decide(self._find(pod) if isinstance(pod, str) else pod)
         if isinstance(outcome, Failed):
             return []
@@ -266,7 +267,7 @@ class ClusterSnapshot:
         return sorted(rows, key=lambda each: (-each["total"], each["node"]))
 
     def _decide(self, asked: Pod) -> tuple[Found | Failed, Nodes]:
-        """What is decided for a pod, as if it waited, and the nodes that it is decided on."""
+        """Decides a pod as if it waited; returns the decision and the nodes."""
         engine, waiting = self._take_off(asked)
         profile = engine.profiles.get(waiting.spec.scheduler_name)
         if profile is None:
@@ -274,7 +275,7 @@ class ClusterSnapshot:
         return decide(profile, waiting, engine.cluster.nodes), engine.cluster.nodes
 
     def _take_off(self, asked: Pod) -> tuple[Engine, Pod]:
-        """An engine with everything but a pod that runs, and that pod as one that waits."""
+        """Returns an engine with everything but one running pod, and that pod as a waiting one."""
         engine = self.make_engine()
         for item in self.objects:
             if not (isinstance(item, Pod) and item.uid == asked.uid and asked.node_name):
@@ -305,7 +306,7 @@ class ClusterSnapshot:
 
 
 def _list_places(transcript: Transcript) -> dict[str, str]:
-    """Where the pending pods go, by namespace and name."""
+    """Returns where the pending pods go, by namespace and name."""
     return {each.pod.key: each.node for each in transcript.placed}
 
 

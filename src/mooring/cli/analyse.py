@@ -1,4 +1,4 @@
-"""`mooring analyse`: which pods could share answers, and what keeps the others from it."""
+"""`mooring analyse`: which pods could share answers, and which plugins prevent it for others."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def analyse(  # noqa: PLR0913 - one for each flag
     emulation_version: EmulationVersionOption = "",
     output: Annotated[AnswerFormat, OUTPUT] = AnswerFormat.TABLE,
 ) -> None:
-    """Say which share of pods could be batched, and which plugins keep the others apart.
+    """Say which share of pods could be decided in batches, and which plugins prevent the others.
 
-    It looks at pods alone and decides nothing, so it says the same whether classes and batches are
-    switched on or not.
+    It only reads the pods and decides nothing. The answer is the same whether classes and batches
+    are switched on or off.
     """
     # Here, so that the other commands start without NumPy.
     from mooring.documents.errors import InputError

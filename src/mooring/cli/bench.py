@@ -25,7 +25,7 @@ class TargetName(StrEnum):
 
 
 class Batching(StrEnum):
-    """Whether a workload that does not mention batching runs with it."""
+    """Whether a workload that does not mention batching is run with it."""
 
     DEFAULT = "default"
     CASE = "case"
@@ -207,9 +207,9 @@ def gates(
     labels: LabelsOption = "performance",
     count: CountOption = 9,
 ) -> None:
-    """Run workloads with and without feature gates switched, in turns, and compare the two.
+    """Run workloads with and without some feature gates, in turns, and compare the two.
 
-    In turns, because the speed of a machine changes from minute to minute.
+    They run in turns because the speed of a machine changes from minute to minute.
     """
     from mooring.bench.comparison import compare as compare_items
     from mooring.bench.harness import run as run_job

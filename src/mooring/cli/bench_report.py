@@ -23,7 +23,10 @@ _FIGURES = tuple(map(str.upper, HEADERS))
 
 
 def report_run(result: Result) -> None:
-    """Prints one run as it ends, where there is no progress bar: all runs may take an hour."""
+    """Prints one run when it ends, because all runs together may take an hour.
+
+    It prints nothing where there is a progress bar.
+    """
     if sys.stderr.isatty():
         return
     rates = ", ".join(f"{each.pods_per_second:,.0f} pods/s" for each in result.measured)

@@ -88,9 +88,10 @@ def parse_numbers(option: str, text: str) -> list[int]:
 
 
 def run_job(job: Job, make_target: MakeTarget, by: str, folder: Path | None) -> Result:
-    """Runs a workload. A mistake in the workload is a failed result, so that others still run.
+    """Runs a workload.
 
-    With a folder, writes a profile for pstats there. The figures are far worse then.
+    A mistake in the workload gives a failed result, so that other workloads still run. With a
+    folder, it writes a profile for pstats there; the figures of such a run are far too slow.
     """
     try:
         return _run(job, make_target, by, folder)

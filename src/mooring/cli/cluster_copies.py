@@ -1,4 +1,4 @@
-"""`mooring up --from`: the objects of another cluster, from a dump, a recording or itself."""
+"""`mooring up --from`: the objects of another cluster: from a dump, a recording, an API server."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _LARGEST_KUBECONFIG = 2**20
 
 
 async def read_copies(sources: Sequence[str], *, with_values: bool) -> list[Copied]:
-    """The objects of all sources, each with its place. Raises InputError or ClientError.
+    """Returns the objects of all sources, each with its place.
 
-    Without values, an API server is not even asked for Secrets.
+    Raises InputError or ClientError. Without `with_values`, the API server is not asked for
+    Secrets.
     """
     found: list[Copied] = []
     for source in sources:
@@ -41,7 +42,7 @@ async def read_copies(sources: Sequence[str], *, with_values: bool) -> list[Copi
 
 
 def _is_kubeconfig(path: Path) -> bool:
-    """Whether a file says how to reach a cluster; one that cannot be read is not looked into."""
+    """Whether a file is a kubeconfig; False if it cannot be read."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_KUBECONFIG:
             return False

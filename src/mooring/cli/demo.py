@@ -40,7 +40,7 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def run_demo(plan: Plan, *, once: bool, browser: bool, pace: float | None) -> None:
-    """Runs a cluster with the demo; a broken promise ends both."""
+    """Runs a cluster with the demo. If a promise of the demo is broken, both end."""
     if pace is None:
         pace = 0.0 if once else _PACE_SECONDS
     demo = _Demo(plan, once=once, browser=browser, pace=pace)
@@ -200,7 +200,7 @@ def _has_desktop() -> bool:
 
 
 def _is_text_browser(browser: webbrowser.BaseBrowser) -> bool:
-    """Whether the browser would take over the terminal and use up the address's one visit."""
+    """Whether the browser would take over the terminal and use up the one visit of the address."""
     if isinstance(browser, webbrowser.UnixBrowser):
         return not browser.background
     return isinstance(browser, webbrowser.GenericBrowser) and not isinstance(

@@ -1,4 +1,4 @@
-"""Which version of kube-scheduler a command follows: the one given, or that of the API server."""
+"""Chooses the version of kube-scheduler that a command follows: a given one or the API server's."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ _PAUSE_SECONDS = 1.0
 
 
 def choose_version(given: str, server: ConnectionOptions | None = None) -> KubernetesVersion:
-    """The version that is given, else the one nearest to the API server's, else the default.
+    """Returns the given version, or the one nearest to the API server's, or the default.
 
-    Raises InputError for a version that is not known, and ClientError if the server is out of
-    reach.
+    Raises InputError if the version is not known, and ClientError if the server cannot be reached.
     """
     if given:
         return read_version(given)
@@ -53,9 +52,9 @@ Meanwhile = Callable[[], AbstractAsyncContextManager[object]]
 def await_version(
     given: str, server: ConnectionOptions, meanwhile: Meanwhile = nullcontext
 ) -> KubernetesVersion:
-    """The same for a scheduler, which may start before its API server: it waits for that.
+    """Chooses the version as `choose_version` does, but waits until the API server answers.
 
-    Raises Exit when it is told to stop meanwhile.
+    A scheduler may start before its API server. Raises Exit if a signal stops the wait.
     """
     if given:
         return read_version(given)

@@ -31,7 +31,7 @@ def report(error: Exception, *, debug: bool) -> int:
 
 
 def _input_errors(error: Exception) -> list[str]:
-    """Returns what is wrong with the user's input; nothing if the error is ours."""
+    """Returns what is wrong with the user's input; nothing if the error is Mooring's own."""
     if isinstance(error, ConfigError):
         return [f"{error.source}: {problem}" for problem in error.problems]
     if isinstance(error, MooringError):

@@ -52,12 +52,12 @@ def explain(  # noqa: PLR0913, PLR0915 - one for each flag
     namespace: Annotated[
         str,
         typer.Option(
-            "--namespace", "-n", metavar="NAME", help="Namespace of what is given by NAME."
+            "--namespace", "-n", metavar="NAME", help="Namespace of the object given by NAME."
         ),
     ] = "default",
     node: Annotated[
         str,
-        typer.Option(metavar="NODE", help="Say why this node takes the pod, or why it does not."),
+        typer.Option(metavar="NODE", help="Say why this node accepts or rejects the pod."),
     ] = "",
     output: OutputOption = AnswerFormat.TABLE,
     config: ConfigOption = None,
@@ -118,7 +118,10 @@ def explain(  # noqa: PLR0913, PLR0915 - one for each flag
 
 
 def _ask(scheduler: RemoteScheduler, wanted: ExplainTarget, node: str) -> Answer:
-    """Asks a running scheduler about a pod or a gang; raises InputError if it is about others."""
+    """Asks a running scheduler about a pod or a gang.
+
+    Raises InputError if the target is neither.
+    """
     from mooring.documents.errors import InputError
 
     from .explain_answers import PodAnswer

@@ -95,7 +95,7 @@ def _explain_pod(engine: Engine, objects: Sequence[Object], pod: Pod, node: str)
 
 
 def _contradictions(pod: Pod, explanation: Explanation) -> Iterator[str]:
-    """Says so if the pod's scheduler named other reasons than the explanation does."""
+    """Yields a note if the pod's scheduler gave other reasons than this explanation."""
     said = failure_to_place(pod.status.conditions)
     if not said or pod.node_name:
         return
@@ -129,8 +129,10 @@ class WaitingPodsOfOwner(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def _group(engine: Engine, pods: Iterable[Pod]) -> list[list[Pod]]:
-    """Pods by owner and template, the largest group first. Those without an owner are together
-    only if every plugin signs them alike."""
+    """Groups pods by owner and template, the largest group first.
+
+    Pods without an owner are in one group only if every plugin signs them alike.
+    """
     signers = {name: Signer(profile) for name, profile in engine.profiles.items()}
     pods = list(pods)
     for name, profile in engine.profiles.items():
@@ -160,7 +162,7 @@ def _explain_groups(engine: Engine, groups: Sequence[list[Pod]]) -> tuple[Waitin
 
 @dataclass(frozen=True, slots=True)
 class WaitingAnswer:
-    """The pods that wait once all that fit are placed, by owner, with what helps most."""
+    """The pods that still wait when all that fit are placed, by owner, with what helps most."""
 
     placed: int
     count: int
@@ -212,7 +214,7 @@ def _name_schedulers(pods: Counter[str]) -> str:
 
 
 def _first_sentence(message: str) -> str:
-    """The message without what preemption says of it."""
+    """Returns the message without the part about preemption."""
     return message.partition(". ")[0].rstrip(".")
 
 
@@ -258,7 +260,7 @@ class WorkloadAnswer:
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """A node: what is used of it, and what it says to the pods that wait."""
+    """A node: how much of it is used, and why it rejects the pods that wait."""
 
     engine: Engine
     node: Node
@@ -280,7 +282,7 @@ class NodeReport:
         }
 
     def _find_extended(self) -> dict[str, dict[str, int]]:
-        """What plugins count of the node beyond its allocatable resources."""
+        """Returns what plugins count of the node beyond its allocatable resources."""
         found = extended_figures(self.engine.cluster.extended)
         return {
             resource_type: dict(nodes[self.node.name])
@@ -338,7 +340,7 @@ class NodeReport:
         yield from self._waiting_parts()
 
     def _waiting_parts(self) -> Iterator[RenderableType]:
-        """What the node says to pods that wait. Names may be too long for a table."""
+        """Yields what the node answers to pods that wait. Names may be too long for a table."""
         if self.groups:
             yield ""
             yield line("WHAT IT SAYS TO PODS THAT WAIT", "bold")

@@ -1,4 +1,4 @@
-"""`mooring explain podgroup/…`: a gang as a whole, with the arithmetic of what it lacks."""
+"""`mooring explain podgroup/…`: explains a gang as a whole and computes what it lacks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class GangAnswer:
 
 
 def gang_parts(gang: GangExplanation) -> Iterator[RenderableType]:
-    """Everything about one gang, from the answer to the details."""
+    """Yields everything about one gang, from the answer to the details."""
     yield line(_headline(gang), _COLOURS.get(gang.state, "bold red"))
     if gang.message:
         yield line(gang.message)

@@ -1,4 +1,4 @@
-"""What `mooring explain` is asked about: a pod, a workload, a gang, a node, or all that wait."""
+"""What `mooring explain` explains: a pod, a workload, a gang, a node, or all pods that wait."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class ExplainTarget:
-    """What is asked about. An empty name stands for all pods that wait."""
+    """What to explain. An empty name stands for all pods that wait."""
 
     kind: str
     namespace: str
@@ -55,7 +55,10 @@ def parse_target(text: str, namespace: str) -> ExplainTarget:
 
 
 def find_pod(pods: Sequence[Pod], target: ExplainTarget) -> Pod:
-    """The pod of that name; raises InputError that names the likeliest one that was meant."""
+    """Returns the pod of that name.
+
+    Raises InputError with the most similar name.
+    """
     for pod in pods:
         if pod.key == target.key:
             return pod
@@ -63,7 +66,10 @@ def find_pod(pods: Sequence[Pod], target: ExplainTarget) -> Pod:
 
 
 def find_node(nodes: Sequence[Node], target: ExplainTarget) -> Node:
-    """The node of that name; raises InputError that names the likeliest one that was meant."""
+    """Returns the node of that name.
+
+    Raises InputError with the most similar name.
+    """
     for node in nodes:
         if node.name == target.name:
             return node
@@ -71,7 +77,7 @@ def find_node(nodes: Sequence[Node], target: ExplainTarget) -> Node:
 
 
 def find_pods_of(pods: Sequence[Pod], target: ExplainTarget) -> list[Pod]:
-    """The pods of a workload; raises InputError if it has none."""
+    """Returns the pods of a workload; raises InputError if it has none."""
     by_owner: dict[str, list[Pod]] = {}
     for pod in pods:
         name = owner_names(pod).get(target.kind)
@@ -83,7 +89,7 @@ def find_pods_of(pods: Sequence[Pod], target: ExplainTarget) -> list[Pod]:
 
 
 def not_found(target: ExplainTarget, known: Iterable[str], what: str) -> InputError:
-    """The error that names the likeliest one that was meant."""
+    """Makes the error that suggests the most similar name."""
     keys = list(known)
     text = f"not found among {len(keys)} {what}"
     likely = [key for key in keys if key.rpartition("/")[2] == target.name][:1]

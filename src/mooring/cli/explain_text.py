@@ -1,4 +1,4 @@
-"""How an explanation is printed: fit for a terminal of 80 columns and for names of any length."""
+"""Prints an explanation on a terminal of 80 columns or more, with names of any length."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COLOURS = {"fits": "bold green", "preempting": "bold yellow", "pending": "bold 
 
 
 class NodeNames:
-    """Shortens node names: what all of them end with, from a dot on, is said once."""
+    """Shortens node names: the ending that all of them share, from a dot on, is printed once."""
 
     def __init__(self, names: Iterable[str]) -> None:
         split = [name.split(".")[:0:-1] for name in set(names)]
@@ -41,7 +41,7 @@ class NodeNames:
 
 
 def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
-    """Everything about one pod, from the answer to the details."""
+    """Yields everything about one pod, from the answer to the details."""
     names = NodeNames(_node_names(explanation))
     yield line(names.shorten(explanation.headline), _COLOURS.get(explanation.state, "bold"))
     if names.ending:
@@ -100,7 +100,7 @@ def _node(answer: NodeAnswer) -> Iterator[RenderableType]:
 
 
 def _scores(scores: Sequence[ScoredNode], names: NodeNames) -> RenderableType:
-    """A column per plugin where the terminal is wide enough, else a line of text per node."""
+    """Yields scores: a column per plugin if the terminal is wide enough, else a line per node."""
     plugins = list(dict.fromkeys(name for each in scores for name in each.by_plugin))
     # A plugin that gives every node 0 says nothing.
     plugins = [name for name in plugins if any(each.by_plugin[name] for each in scores)]
@@ -154,7 +154,7 @@ def _rejections(rejections: Sequence[Rejection], names: NodeNames) -> Iterator[R
 
 
 def _reason(rejection: Rejection, rejections: Sequence[Rejection]) -> str:
-    """Joins the reasons; tells apart two rejections that differ only in whether eviction helps."""
+    """Joins the reasons; marks two rejections that differ only in whether eviction helps."""
     from mooring.framework.status import Code
 
     text = ", ".join(rejection.reasons)
@@ -167,7 +167,7 @@ def _reason(rejection: Rejection, rejections: Sequence[Rejection]) -> str:
 def suggestion_parts(
     suggestions: Sequence[Suggestion], state: str, names: NodeNames
 ) -> Iterator[RenderableType]:
-    """What would help: a line for the change and one for the reason."""
+    """Yields what would help: a line for the change and one for the reason."""
     if not suggestions:
         return
     yield ""
@@ -184,7 +184,7 @@ def suggestion_parts(
 
 
 def is_sentence(suggestion: Suggestion) -> bool:
-    """Whether the suggestion is a whole sentence: it is not known which nodes it helps."""
+    """Whether the suggestion is a whole sentence, because the nodes that it helps are not known."""
     return suggestion.effect == "none" and not suggestion.remedy
 
 

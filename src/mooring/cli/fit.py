@@ -21,7 +21,7 @@ from .options import (
 
 
 class FitFormat(StrEnum):
-    """The formats in which the answer is printed; the last two are for workloads in CI."""
+    """The output formats. The last two are for workloads in CI."""
 
     TABLE = "table"
     JSON = "json"
@@ -50,7 +50,7 @@ FileOption = Annotated[
 FailOnOption = Annotated[
     FailOn,
     typer.Option(
-        help="Exit with 1 if a new pod finds no node; with any, also if one finds none that waited."
+        help="Which pods without a node make the command exit with 1: only new pods, or any pod."
     ),
 ]
 FormatOption = Annotated[
@@ -80,12 +80,12 @@ TopologyOption = Annotated[
 DrainOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NODE[,NODE...]", help="Imagine these nodes drained, and place their pods."
+        metavar="NODE[,NODE...]", help="Assume that these nodes are drained, and place their pods."
     ),
 ]
 AddNodesOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="FILE=COUNT", help="Imagine COUNT more nodes like the one in this file."),
+    typer.Option(metavar="FILE=COUNT", help="Assume COUNT more nodes like the one in this file."),
 ]
 ConfigOption = Annotated[
     list[Path] | None,
@@ -105,7 +105,10 @@ RescheduleOption = Annotated[
 SelectorOption = Annotated[
     str,
     typer.Option(
-        "--selector", "-l", metavar="LABELS", help="With --reschedule: only pods with these labels."
+        "--selector",
+        "-l",
+        metavar="LABELS",
+        help="With --reschedule: place only pods with these labels.",
     ),
 ]
 BaseConfigOption = Annotated[
@@ -136,12 +139,12 @@ def fit(  # noqa: PLR0913 - one for each flag
     context: ContextOption = None,
     master: MasterOption = None,
 ) -> None:
-    """Show how many copies of a pod would fit, which workloads do not, or where pending pods go.
+    """Show how many copies of a pod fit, which workloads do not, or where pending pods would go.
 
     With --gang, show how many gangs of such copies would fit, and what the next one lacks.
 
     With nodes drained or added, or with another configuration, the result is compared with the
-    cluster as it is. Pods of a workload that runs already make way as in a rollout. Changes
+    cluster as it is. If a workload runs already, its old pods make way as in a rollout. Changes
     nothing, and evicts no pod.
 
     Exit code: 0 if every pod finds a node, 1 if one does not, 2 if the input cannot be used.

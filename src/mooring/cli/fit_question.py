@@ -1,4 +1,4 @@
-"""What `mooring fit` is asked about pods, workloads or gangs, and how it is answered."""
+"""The question that `mooring fit` gets about pods, workloads or gangs, and its answer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class FitInput:
 
 
 def answer_fit(asked: FitInput, output: str, fail_on: str) -> None:
-    """Answers, and exits with 1 if a pod finds no node."""
+    """Answers the question, and exits with 1 if a pod finds no node."""
     # Made before anything is read, so that the user first hears what is wrong with them.
     engines = [options.engine(asks_extenders=False) for options in asked.engines]
     _check_flags(asked, output)
@@ -127,7 +127,7 @@ def _place(  # noqa: PLR0913 - the question, the engines and the scene
 
 
 def _enable_groups(asked: FitInput, additions: Additions) -> Engine | None:
-    """An engine for which groups count, as `--gang` has it; None if no workload makes any."""
+    """Returns an engine that counts groups, as for `--gang`; None if no workload makes a group."""
     if all(each.group is None for each in additions.workloads):
         return None
     options = asked.engines[-1]
@@ -157,7 +157,7 @@ def _write_fit(
 
 
 def _reschedule(asked: FitInput, engines: Sequence[Engine], scene: Scene, output: str) -> None:
-    """Places what runs anew, under each configuration, beside how things are."""
+    """Places all running pods anew, once per configuration, and compares with the present."""
     wanted = _read_selector(asked.selector)
 
     def selects(pod: Pod) -> bool:

@@ -1,4 +1,4 @@
-"""How the answer of `mooring fit` is printed."""
+"""Prints the answer of `mooring fit`."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _show_left(fit: Fit, names: NodeNames) -> Iterator[RenderableType]:
 
 
 def _show_freed(fit: Fit, names: NodeNames) -> Iterator[RenderableType]:
-    """Which evictions would free nodes for exclusive pods."""
+    """Yields the evictions that would free nodes for exclusive pods."""
     if fit.freed:
         pods = sum(len(each.pods) for each in fit.freed)
         nodes = "1 node" if len(fit.freed) == 1 else f"{len(fit.freed)} nodes"
@@ -133,7 +133,7 @@ def _first_rows(
 
 
 def packing_parts(packings: Sequence[Packing]) -> Iterator[RenderableType]:
-    """Configurations side by side: how full nodes are, what is left, and what it takes."""
+    """Yields configurations side by side: how full nodes are, what is left, and what that takes."""
     rows = [
         ("pods without a node", *(str(each.left) for each in packings)),
         ("nodes in use", *(f"{each.nodes_in_use} of {each.nodes}" for each in packings)),

@@ -1,4 +1,4 @@
-"""`mooring fit -f` with workloads: which of them do not fit, why, and what would help."""
+"""`mooring fit -f` with workloads: which do not fit, why, and what would help."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def load_files(files: Sequence[str], cluster: Input) -> Additions | None:
 
 
 def is_single_pod(additions: Additions) -> bool:
-    """Whether one pod is all that is to be placed, of which there may be copies."""
+    """Whether there is only one pod to place, which may be copied."""
     return [each.kind for each in additions.workloads] == ["Pod"]
 
 
@@ -86,7 +86,7 @@ def _parts(fit: WorkloadsFit) -> Iterator[RenderableType]:
 
 
 def _list_workloads(fit: WorkloadsFit, names: NodeNames) -> Iterator[RenderableType]:
-    """A table; where names are too long for one, two lines for each."""
+    """Yields a table; if names are too long for one, two lines per workload."""
     if max((len(each.workload) for each in fit.workloads), default=0) <= _LONGEST_NAME:
         rows = [
             (each.workload, str(each.asked), str(each.placed), str(each.replaced or "-"), nodes)
@@ -107,7 +107,7 @@ def _nodes(fit: WorkloadFit, names: NodeNames) -> str:
 
 
 def _reasons(fit: WorkloadFit) -> Iterator[str]:
-    """Why pods of a workload find no node, and what would help."""
+    """Yields why pods of a workload find no node, and what would help."""
     yield fit.message
     if fit.stay:
         yield f"the rollout stops there: {fit.stay} pods of the older version stay"
@@ -117,7 +117,7 @@ def _reasons(fit: WorkloadFit) -> Iterator[str]:
 
 
 def write_junit(fit: WorkloadsFit) -> str:
-    """A test suite with one test per workload, for CI servers that read JUnit's XML."""
+    """Returns a test suite with one test per workload, for CI servers that read JUnit's XML."""
     failures = list(left_over(fit))
     suite = Element(
         "testsuite", name="mooring fit", tests=str(len(fit.workloads)), failures=str(len(failures))
@@ -133,7 +133,7 @@ def write_junit(fit: WorkloadsFit) -> str:
 
 
 def write_annotations(fit: WorkloadsFit) -> Iterator[str]:
-    """Workflow commands that GitHub shows as annotations, beside the file if there is one."""
+    """Returns workflow commands that GitHub shows as annotations, beside the file if known."""
     for each in fit.workloads:
         file = f"file={_escape_property(each.file)}," if Path(each.file).is_file() else ""
         about = f"{file}title={_escape_property(each.workload)}"

@@ -1,4 +1,4 @@
-"""How commands show their help: plain text in which no flag, no word and no sentence is cut off."""
+"""Prints the help of commands as plain text in which no flag, word or sentence is cut off."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ARGUMENTS, _OPTIONS = "Arguments", "Options"
 
 
 class PlainCommand(TyperCommand):
-    """A command whose help has its options in groups."""
+    """A command whose help shows options in groups."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Writes arguments and options, by their groups."""
@@ -18,7 +18,7 @@ class PlainCommand(TyperCommand):
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands whose help says of each what it does, in a whole sentence."""
+    """A group of commands whose help describes each command in a whole sentence."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Writes options and commands."""

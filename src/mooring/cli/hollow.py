@@ -36,7 +36,7 @@ AllNodesOption = Annotated[
     bool,
     typer.Option(
         "--all-nodes",
-        help="Look after every node, not only those with the label hollow.mooring.dev/node=true. "
+        help="Serve every node, not only those with the label hollow.mooring.dev/node=true. "
         "Not for clusters with real nodes.",
     ),
 ]
@@ -57,8 +57,8 @@ def hollow(  # noqa: PLR0913 - one for each flag
 ) -> None:
     """Run nodes without containers on a real control plane.
 
-    Nodes are reported ready and renew their leases; pods that are bound to them are admitted, run,
-    end and stop. Clients see what they would see of nodes with kubelets.
+    Each node reports that it is ready and renews its lease. Pods that are bound to it are admitted,
+    run, end and stop. Clients see what they would see of nodes with kubelets.
     """
     # Here, so that the other commands start without them.
     import asyncio
@@ -95,5 +95,5 @@ async def _look_after(
         made = await make_remote_nodes(api, file)
         async with run_hollow_nodes(api, settings) as running:
             count = len(running.kubelets.hosts)
-            print(f"Looking after {count} nodes, {made} of them new. Ctrl-C stops.", flush=True)
+            print(f"Serving {count} nodes, {made} of them new. Ctrl-C stops.", flush=True)
             await StopSignal(seconds).wait()

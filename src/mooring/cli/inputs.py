@@ -1,4 +1,4 @@
-"""Where a command gets its input: an engine, manifests, an API server, a running scheduler."""
+"""Reads the input of commands: an engine, manifests, an API server, a running scheduler."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class EngineOptions:
     ) -> Engine:
         """Makes the engine; raises ConfigError, RegistryError or InputError.
 
-        One that asks no extenders decides as if there were none, which is noted.
+        An engine that asks no extenders decides as if there were none, and a note says so.
         """
         plugins = registry(self._own_plugins)
         configuration = _apply_election(self._configuration(plugins), self.election)
@@ -133,7 +133,7 @@ class EngineOptions:
 
 
 def _enable(text: str | bytes | None, plugins: Iterable[str]) -> dict[str, Any]:
-    """A configuration that is valid, with more plugins enabled in all its profiles."""
+    """Returns a valid configuration with more plugins enabled in all its profiles."""
     raw: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
     if text is not None:
         raw = dict(read_document(text))
@@ -230,7 +230,7 @@ class ConnectionOptions:
         return any(each is not None for each in (self.kubeconfig, self.context, self.server))
 
     def with_default(self, kubeconfig: str) -> ConnectionOptions:
-        """The same with a kubeconfig, unless one is given already; an empty name is none."""
+        """Returns these options with a kubeconfig, unless they have one; an empty name is none."""
         if self.kubeconfig is not None or not kubeconfig:
             return self
         return replace(self, kubeconfig=Path(kubeconfig))
@@ -244,7 +244,10 @@ class ConnectionOptions:
         return await connect(file, self.context, self.server)
 
     async def reach(self) -> Connection:
-        """The same, for commands that watch until they are stopped; raises Unreachable."""
+        """Connects as `connect` does, for commands that watch until they are stopped.
+
+        Raises Unreachable.
+        """
         from mooring.client import Api, ApiError
 
         connection = await self.connect()
@@ -275,7 +278,7 @@ def read_cluster_input(
 def find_cluster(
     paths: Sequence[str], connection: ConnectionOptions, kinds: Iterable[CustomKind]
 ) -> Input:
-    """Reads a cluster as `read_cluster` does, and leaves its notes to the caller."""
+    """Reads a cluster as `read_cluster` does, and returns its notes to the caller."""
     if not paths:
         objects, templates = _list_cluster(connection, kinds)
         return Input(objects, claim_templates=templates)
@@ -312,7 +315,7 @@ def _list_cluster(
 
 
 async def _list_claim_templates(api: Api) -> ClaimTemplates:
-    """The templates of which claims of new pods are made; a cluster may have no such kind."""
+    """Returns the templates for claims of new pods; none if the cluster has no such kind."""
     from mooring.client.api_errors import ApiError
 
     templates = ClaimTemplates()
@@ -338,7 +341,7 @@ def _note_unreadable(kind: str, key: str, problem: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RemoteScheduler:
-    """A running scheduler: its address, our token, and how we check its certificate."""
+    """A running scheduler: its address, the token to send, and how to check its certificate."""
 
     url: str
     token: str = ""
@@ -351,7 +354,7 @@ class RemoteScheduler:
         return self._ask(_EXPLAIN, key, {"node": node} if node else None, Explanation)
 
     def explain_gang(self, key: str) -> GangExplanation:
-        """The same for a group of pods."""
+        """Asks the scheduler to explain a group of pods, as `explain` does for a pod."""
         return self._ask(_GROUPS, key, None, GangExplanation)
 
     def _ask(self, root: str, key: str, query: Mapping[str, str] | None, kind: type[T]) -> T:
@@ -370,9 +373,9 @@ class RemoteScheduler:
             raise InputError(self.url, f"does not answer as Mooring does: {error}") from None
 
     async def follow(self, tell: Callable[[bytes], None], lost: Callable[[str], None]) -> NoReturn:
-        """Tells the messages of the scheduler's page for ever, and when it does not answer.
+        """Yields the messages of the scheduler's page without end, and when it does not answer.
 
-        Raises InputError if it never answered, or not as Mooring does.
+        Raises InputError if it never answered, or if the answer is not Mooring's.
         """
         from mooring.client import Api, ApiError, ClientError
 

@@ -194,7 +194,7 @@ CertDirOption = Annotated[
     str,
     typer.Option(
         metavar="FOLDER",
-        help="Folder to keep the certificate in that Mooring signs itself.",
+        help="Folder for the certificate that Mooring signs itself.",
         rich_help_panel=SERVING,
     ),
 ]

@@ -83,8 +83,8 @@ def new(
 ) -> None:
     """Write a package with a plugin, its custom resource and role, and a test.
 
-    The plugin counts what nodes have and pods use of something that a custom resource tells. The
-    test passes as it is. Nothing that exists is overwritten.
+    The plugin counts a resource that a custom resource describes: how much of it nodes have, and
+    how much pods use. The test passes as it is. Existing files are not overwritten.
     """
     names = _check(name, group)
     target = folder or Path(names["package"])
@@ -107,7 +107,7 @@ def _check(name: str, group: str) -> dict[str, str]:
 
 
 def _render(names: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """The files of the package: where each goes, and what it says."""
+    """Yields the files of the package: the path and the content of each."""
     module = names["module"]
     for place, template in _templates(files("mooring.cli") / "plugin_template", ""):
         text = re.sub(r"@(\w+)@", lambda match: names[match[1]], template.read_text())

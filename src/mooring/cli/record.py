@@ -1,4 +1,4 @@
-"""`mooring record`: write down what another scheduler sees and does, for `mooring replay`."""
+"""`mooring record`: record what another scheduler sees and does, for `mooring replay`."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def record(  # noqa: PLR0913 - one for each flag
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Record a cluster that another scheduler serves. Writes nothing to it.
+    """Record a cluster that another scheduler serves. Writes nothing to the cluster.
 
-    Each placement is recorded with what Mooring would have done. Needs the right to list and watch
-    what scheduling reads (deploy/shadow), and no other.
+    Each placement is recorded with what Mooring would have done. Needs only the right to list and
+    watch the objects that scheduling reads (deploy/shadow).
 
     Exit code: 0 when stopped, 1 if the recording is incomplete, 2 if it cannot begin.
     """

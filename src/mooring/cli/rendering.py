@@ -1,4 +1,4 @@
-"""What commands print: safe text, tables and a progress bar.
+"""Prints text, tables and a progress bar, safely for names from a cluster.
 
 Rich is imported when something is drawn, because most commands start without it.
 """
@@ -58,7 +58,7 @@ def _wrap(text: str) -> str:
 
 
 def print_data(value: object, output: str) -> bool:
-    """Prints a value if the format is json or yaml; tells whether it is."""
+    """Prints a value if the format is json or yaml; returns whether it is."""
     if output not in ("json", "yaml"):
         return False
     import msgspec

@@ -55,7 +55,7 @@ PercentageOption = Annotated[
 ]
 ReportOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Write the report here in the end: .json or .html."),
+    typer.Option(metavar="FILE", help="Write a report to this file at the end: .json or .html."),
 ]
 
 
@@ -76,7 +76,7 @@ def shadow(  # noqa: PLR0913 - one for each flag
 ) -> None:
     """Watch another scheduler, decide each pod that it places, and compare. Writes nothing.
 
-    Needs the right to list and watch what scheduling reads (deploy/shadow), and no other.
+    Needs only the right to list and watch the objects that scheduling reads (deploy/shadow).
 
     Exit code: 0 when stopped, 2 if the cluster or the configuration cannot be used.
     """
@@ -130,7 +130,7 @@ async def _print_reports(shadow: Shadow, seconds: float | None, every: float) ->
 
 
 def _place_anew(engines: EngineOptions, shadow: Shadow) -> Iterator[ClusterUse]:
-    """How the cluster would be used if Mooring had placed all of it, in one way or two."""
+    """Yields how the cluster would be used if Mooring had placed all pods, in one way or two."""
     from mooring.plugins.gpu_aware import GPUAware
     from mooring.simulate.shadow_use import place_anew
     from mooring.world.gpu_demands import is_gpu

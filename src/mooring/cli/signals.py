@@ -1,4 +1,4 @@
-"""Commands that go on until they are told to stop."""
+"""Lets a command run until a signal, a key or a time limit stops it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 
 class StopSignal:
-    """Waits for SIGTERM or SIGINT. To be made within a running loop."""
+    """Waits for SIGTERM or SIGINT. Make it within a running loop."""
 
     def __init__(self, seconds: float | None = None) -> None:
-        """Counts as told to stop after so many seconds."""
+        """Also stops after this many seconds, if given."""
         loop = asyncio.get_running_loop()
         self._came = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -24,7 +24,7 @@ class StopSignal:
 
     @contextmanager
     def heed_key(self, key: bytes) -> Iterator[None]:
-        """Counts as told to stop when this key is pressed, if keys can be read."""
+        """Also stops when this key is pressed, if keys can be read."""
         if not sys.stdin.isatty():
             yield
             return
@@ -54,7 +54,7 @@ class StopSignal:
         return self._came.is_set()
 
     async def wait(self, seconds: float | None = None) -> None:
-        """Returns when told to stop, or after so many seconds."""
+        """Returns at the signal, or after this many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self._came.wait()

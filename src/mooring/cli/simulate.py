@@ -65,7 +65,7 @@ TraceOption = Annotated[
     Path | None,
     typer.Option(
         metavar="TRACE",
-        help="Have pods come and go as a trace tells: a recording, the folder of OpenB, or a CSV "
+        help="Let pods come and go as in this trace: a recording, the folder of OpenB, or a CSV "
         "file (docs/traces.md).",
         rich_help_panel=_TRACES,
     ),
@@ -74,7 +74,7 @@ AgainstOption = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE",
-        help="Run the trace with this KubeSchedulerConfiguration, too. May be repeated.",
+        help="Also run the trace with this KubeSchedulerConfiguration. May be repeated.",
         rich_help_panel=_TRACES,
         show_default=False,
     ),
@@ -90,7 +90,9 @@ ReportOption = Annotated[
 ]
 NoDeparturesOption = Annotated[
     bool,
-    typer.Option("--no-departures", help="Let no pod of the trace leave.", rich_help_panel=_TRACES),
+    typer.Option(
+        "--no-departures", help="Keep all pods of the trace until its end.", rich_help_panel=_TRACES
+    ),
 ]
 
 
@@ -108,7 +110,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
             metavar="SHARE",
             min=0.0,
             max=1.0,
-            help="Decide this share of the pods a second time without reuse, and compare.",
+            help="Decide this share of the pods a second time without stored answers, and compare.",
         ),
     ] = 0.0,
     most_classes: Annotated[
@@ -119,7 +121,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
     ] = None,
     extenders: Annotated[
         ExtenderUse,
-        typer.Option(help="Ask the extenders of the configuration, or decide as without them."),
+        typer.Option(help="Ask the extenders of the configuration, or decide without them."),
     ] = ExtenderUse.SKIP,
     trace: TraceOption = None,
     against: AgainstOption = None,
@@ -136,8 +138,9 @@ def simulate(  # noqa: PLR0913 - one for each flag
 
     Exit code: 0 if every pod was placed, 1 if a pod stays pending, 2 if the input cannot be used.
 
-    With --trace, pods come and go in virtual time, on the nodes of PATH or of the trace, and
-    figures tell how long they waited and how full nodes were. Exit code: 0, or 2.
+    With --trace, pods come and go in virtual time, on the nodes of PATH or of the trace. The output
+    shows how long pods waited and how full nodes were. Exit code: 0, or 2 if the input cannot be
+    used.
     """
     paths = [*(paths or ()), *(from_paths or ())]
     if trace is not None:
@@ -178,7 +181,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
 def _schedule(
     engine: Engine, paths: Sequence[str], connection: ConnectionOptions
 ) -> tuple[Input, Transcript]:
-    """Reads a cluster and schedules its pods, with a bar that shows how far it is."""
+    """Reads a cluster and schedules its pods, and shows a progress bar."""
     from mooring.simulate.simulation import pending, simulate
 
     from .inputs import find_cluster

@@ -25,7 +25,7 @@ from mooring.world import World
 
 @contextmanager
 def connect_extenders(engine: Engine) -> Iterator[AnswerOf | None]:
-    """Yields a function that asks the extenders of the engine; None if it has none.
+    """Yields a function that asks the engine's extenders; None if it has no extenders.
 
     Raises ExtenderUnusable if certificates cannot be read.
     """
@@ -51,10 +51,10 @@ async def _open(calls: ExtenderCalls) -> ExtenderCalls:
 
 
 class WrittenManifests:
-    """Pods and nodes as JSON for extenders: written anew from what the engine knows of them."""
+    """Pods and nodes as JSON for extenders, written from the engine's own objects."""
 
     def __init__(self, cluster: Cluster, waiting: dict[str, Pod]) -> None:
-        """`waiting` are the pods by uid, also those that have no node."""
+        """`waiting` holds all pods by uid, also those without a node."""
         self._cluster = cluster
         self._waiting = waiting
 

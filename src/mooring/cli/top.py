@@ -118,7 +118,7 @@ def _look_once(scheduler: RemoteScheduler, connection: ConnectionOptions) -> Top
 def _follow(
     scheduler: RemoteScheduler, connection: ConnectionOptions, sort: str, every: float
 ) -> None:
-    """Draws until told to stop, on the alternate screen of the terminal."""
+    """Draws on the alternate screen of the terminal until it is stopped."""
     import asyncio
 
     from rich.console import Console, Group
@@ -147,7 +147,10 @@ def _follow(
 def _watch(
     scheduler: RemoteScheduler, connection: ConnectionOptions
 ) -> AbstractAsyncContextManager[Look]:
-    """A look at what is watched, once all of it is known; raises InputError or ClientError."""
+    """Yields a function that looks at what is watched, once all of it is known.
+
+    Raises InputError or ClientError.
+    """
     return _watch_scheduler(scheduler) if scheduler.url else _watch_cluster(connection)
 
 
@@ -189,7 +192,7 @@ async def _watch_scheduler(scheduler: RemoteScheduler) -> AsyncIterator[Look]:
 
 @asynccontextmanager
 async def _run_tasks(*work: Coroutine[Any, Any, None]) -> AsyncIterator[list[Task[None]]]:
-    """Does some work for as long as the context lasts."""
+    """Runs tasks for as long as the context lasts."""
     import asyncio
 
     tasks = [asyncio.create_task(each) for each in work]

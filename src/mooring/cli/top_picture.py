@@ -1,4 +1,4 @@
-"""What `mooring top` shows: nodes by use, and pods that wait; from a cluster or a scheduler."""
+"""What `mooring top` shows, read from a cluster or a scheduler: nodes by use, and waiting pods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ class NodeLine(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class WaitingLine(msgspec.Struct, frozen=True, rename="camel"):
-    """Pods of one owner that wait for the same reason; empty if for their turn."""
+    """Pods of one owner that wait for the same reason.
+
+    The reason is empty if only their turn has not come.
+    """
 
     owner: str
     count: int
@@ -50,7 +53,7 @@ class TopPicture(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class FollowedNodes:
-    """The nodes as messages tell of them."""
+    """The nodes, kept up to date by messages."""
 
     def __init__(self) -> None:
         self.resources: list[str] = []
@@ -89,7 +92,7 @@ class FollowedNodes:
 
 
 class FollowedCluster:
-    """A cluster by its objects, as an API server tells of them."""
+    """A cluster, kept up to date by the objects that an API server sends."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -110,7 +113,7 @@ class FollowedCluster:
             self._waiting.pop(item.uid, None)
 
     def unreadable(self, kind: str, key: str, problem: str) -> None:
-        """An object that cannot be read is left out."""
+        """Ignores an object that cannot be read."""
 
     def look(self, problem: str = "") -> TopPicture:
         anew, part = self._columns.differences()
@@ -132,7 +135,7 @@ class FollowedCluster:
 
 
 class FollowedScheduler:
-    """A running scheduler by the messages of its page."""
+    """A running scheduler, kept up to date by the messages of its page."""
 
     def __init__(self) -> None:
         self._nodes = FollowedNodes()
@@ -144,7 +147,7 @@ class FollowedScheduler:
         self.known = asyncio.Event()
 
     def apply(self, line: bytes) -> None:
-        """Takes in a message; raises msgspec.MsgspecError if it is none."""
+        """Takes in a message; raises msgspec.MsgspecError if it is not valid."""
         message = msgspec.json.decode(line, type=Message)
         if message.reset:
             self._waiting = {}
@@ -162,7 +165,7 @@ class FollowedScheduler:
         self._problem = ""
 
     def lost(self, problem: str) -> None:
-        """The scheduler does not answer; it is asked again."""
+        """Notes that the scheduler does not answer; it is asked again."""
         self._problem = problem
 
     def _check(self, figures: Figures) -> None:
@@ -201,7 +204,7 @@ _SAMPLES = 8
 
 
 def group_waiting(pods: Iterable[tuple[str, str]]) -> list[WaitingLine]:
-    """Puts waiting pods, by owner and reason, together; the largest groups come first."""
+    """Groups waiting pods by owner and reason, the largest group first."""
     counts: dict[tuple[str, str], int] = {}
     for each in pods:
         counts[each] = counts.get(each, 0) + 1

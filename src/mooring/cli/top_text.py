@@ -1,4 +1,4 @@
-"""How `mooring top` looks: fit for a terminal of 80 columns and of any height."""
+"""Draws `mooring top` for a terminal of 80 columns or more and of any height."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LAST = ("ephemeral-storage", "pods")
 def top_parts(
     picture: TopPicture, width: int, height: int | None, sort: str
 ) -> Iterator[RenderableType]:
-    """All of the picture; with a height, as much as fits into so many lines."""
+    """Yields the whole picture; with a height, as much as fits into that many lines."""
     head = [*_head(picture, width, height is not None)]
     groups = [_group(each, width) for each in picture.waiting]
     waiting, nodes = len(groups), len(picture.nodes)
@@ -56,7 +56,7 @@ def top_parts(
 
 
 def _share_room(room: int, groups: list[int], nodes: int) -> tuple[int, int]:
-    """How many groups of waiting pods and how many nodes are shown; nodes get half at least."""
+    """Returns how many groups of waiting pods and how many nodes to show, half of it nodes."""
     lines = max(room - min(nodes, max(room // 2, 1)), 0)
     count = 0
     while count < len(groups) and groups[count] <= lines:
@@ -108,7 +108,7 @@ def _nodes(picture: TopPicture, width: int, most: int, sort: str) -> Iterator[Re
 
 
 def _choose(resources: list[str], room: int) -> list[str]:
-    """As many resources as there is room for, those that run out first."""
+    """Returns as many resources as there is room for, those that run out first."""
     ordered = sorted(resources, key=_late)
     chosen: list[str] = []
     for name in ordered:
@@ -151,7 +151,7 @@ def _use(share: float | None) -> Text:
 
 
 def _amount(resource: str, amount: float) -> str:
-    """Writes an amount for people; cpu to a tenth of a core."""
+    """Writes an amount for people, with cpu to a tenth of a core."""
     return (
         f"{round(amount / 1000, 1):g}" if resource == CPU else format_amount(resource, int(amount))
     )

@@ -24,7 +24,7 @@ _DAY, _HOUR = 86_400.0, 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class TraceQuestion:
-    """What is asked: a trace, on which cluster, under which configurations."""
+    """The question: which trace, on which cluster, with which configurations."""
 
     trace: Path
     #: Manifests of the cluster; without any, it is that of the trace.
@@ -67,7 +67,7 @@ def _name(options: EngineOptions) -> str:
 
 
 def write_table(found: Sequence[TraceFigures]) -> str:
-    """The figures of all configurations, side by side."""
+    """Returns the figures of all configurations side by side."""
     rows = [(name, *(read(each) for each in found)) for name, read in _rows(found)]
     return render([table(["", *(plain(each.name) for each in found)], rows, 1, whole=1)])
 
@@ -115,7 +115,7 @@ def write_json(found: Sequence[TraceFigures]) -> str:
 
 
 def write_page(found: Sequence[TraceFigures]) -> str:
-    """The figures, also over time, as an HTML page that loads no other file."""
+    """Returns the figures, also over time, as an HTML page that loads no other file."""
     legend = " ".join(
         f'<b style="color:{row_colour(at)}">{escape(each.name)}</b>'
         for at, each in enumerate(found)

@@ -273,7 +273,7 @@ def up(  # noqa: PLR0913 - one for each flag
 
 
 def _refuse_conflicts(context: typer.Context, demo: bool) -> None:
-    """Refuses flags that contradict --demo, or that have a meaning with --demo only."""
+    """Refuses flags that contradict --demo, and flags that need --demo if it is not given."""
     # Here, because it is loaded with the rest.
     from mooring.documents.errors import InputError
 

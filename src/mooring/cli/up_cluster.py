@@ -1,4 +1,4 @@
-"""The cluster of `mooring up`: its nodes, running it, and what is printed once it is ready."""
+"""Runs the cluster of `mooring up`, makes its nodes, and prints what to try once it is ready."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _read_text(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """A cluster that is to run, and its scheduler."""
+    """A cluster to run, and its scheduler."""
 
     settings: UpSettings
     engine: Engine
@@ -83,7 +83,7 @@ class Plan:
 
 
 class WhenReady(Protocol):
-    """Called once the cluster is ready; it stops the cluster by setting the event."""
+    """A function to call once the cluster is ready. It stops the cluster by setting the event."""
 
     async def __call__(self, cluster: Ready, stopping: asyncio.Event) -> None: ...
 
@@ -91,7 +91,7 @@ class WhenReady(Protocol):
 def run_cluster(plan: Plan, when_ready: WhenReady) -> None:
     """Runs a cluster until a signal or `when_ready` stops it.
 
-    All of it runs on a thread of its own, so that signals are heard whatever a decision takes.
+    The cluster runs on a thread of its own, so that signals are handled during a long decision.
     """
     stopping = asyncio.Event()
 
@@ -112,7 +112,7 @@ def run_cluster(plan: Plan, when_ready: WhenReady) -> None:
 
 
 class WelcomeText:
-    """Prints where everything is and what to try, and stops the cluster after a while."""
+    """Prints the addresses and what to try, and stops the cluster after a while."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
@@ -155,7 +155,7 @@ In another terminal:
 
 
 def list_commands(*commands: tuple[str, str]) -> str:
-    """Lists commands, each below what it does, so that lines are short."""
+    """Lists commands, each below its description, so that lines are short."""
     lines = []
     for command, purpose in commands:
         lines += [f"  # {purpose}"] if purpose else []
@@ -164,7 +164,7 @@ def list_commands(*commands: tuple[str, str]) -> str:
 
 
 def own_command() -> str:
-    """Returns the command that runs Mooring in another terminal, whose path may be another."""
+    """Returns the command that runs Mooring in another terminal, which may have another PATH."""
     script = Path(sys.argv[0])
     if script.name == "mooring" and script.exists():
         return shlex.quote(str(script.absolute()))

@@ -62,9 +62,9 @@ def webhook(  # noqa: PLR0913 - one for each flag
 ) -> None:
     """Serve an admission webhook that enforces the coexist policy.
 
-    The API server asks it about every binding and about every pod that is created on a node. It
-    enforces the policy against other schedulers as far as an API server can; docs/coexist-policy.md
-    says how far.
+    The API server asks it about every binding and every pod that is created on a node. It enforces
+    the policy against other schedulers as far as an API server can; docs/coexist-policy.md says how
+    far.
     """
     import uvloop
 

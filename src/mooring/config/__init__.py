@@ -1,7 +1,7 @@
 """The scheduler's configuration: KubeSchedulerConfiguration, feature gates and their defaults.
 
-A file is read strictly and refused with every offending field, never half understood.
-No plugin lives here: which plugins there are, and what args they take, is told by the caller.
+A file is read strictly: it is used as a whole or refused with every wrong field. No plugin lives
+here. The caller says which plugins exist and which args they take.
 """
 
 from mooring.documents.errors import ConfigError, Problem

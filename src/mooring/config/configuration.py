@@ -18,7 +18,10 @@ from .plugin_sets import EnabledPlugin
 
 
 class GangPolicy(Wire, frozen=True):
-    """Mooring's own settings of a profile for groups of pods; the defaults are kube-scheduler's."""
+    """Mooring's settings of a profile for groups of pods.
+
+    The defaults are kube-scheduler's behaviour.
+    """
 
     #: Which pods a gang evicts: those on the nodes that score best, or as few pods as possible.
     victims: Literal["upstream", "fewest"] = "upstream"
@@ -91,7 +94,7 @@ class ClientConnection(Wire, frozen=True):
 
 
 class SchedulerSettings(Wire, frozen=True):
-    """What holds for the scheduler as a whole."""
+    """The settings of the scheduler as a whole."""
 
     parallelism: Int32 = 16
     leader_election: LeaderElection = LeaderElection()
@@ -144,14 +147,14 @@ class ProfileConfiguration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Configuration(SchedulerSettings, frozen=True, kw_only=True):
-    """All that the scheduler is told before it starts."""
+    """All settings that the scheduler gets before it starts."""
 
     profiles: tuple[ProfileConfiguration, ...]
     gates: FeatureGates
 
 
 def apply_defaults(section: _Section) -> _Section:
-    """A section in which, as in Kubernetes, an empty string or zero means the default."""
+    """Returns the section with defaults for empty strings and zeros, as in Kubernetes."""
     return msgspec.structs.replace(
         section,
         **{
@@ -163,7 +166,7 @@ def apply_defaults(section: _Section) -> _Section:
 
 
 def percentage_problems(percentage: int | None) -> Iterator[tuple[str, str]]:
-    """What is wrong with a percentageOfNodesToScore."""
+    """Yields what is wrong with a percentageOfNodesToScore."""
     if percentage is not None and not 0 <= percentage <= 100:
         yield "percentageOfNodesToScore", f"must be between 0 and 100, got {percentage}"
 
@@ -173,14 +176,14 @@ KIND = "KubeSchedulerConfiguration"
 
 
 class PluginDocument(Wire, frozen=True):
-    """A plugin by name; the weight counts at score only."""
+    """A plugin by name. Its weight has a meaning at score only."""
 
     name: str = ""
     weight: Int32 = 0
 
 
 class PluginSetDocument(Wire, frozen=True):
-    """Plugins switched on and off at a point."""
+    """The plugins that a file enables and disables at a point."""
 
     enabled: tuple[PluginDocument, ...] = ()
     disabled: tuple[PluginDocument, ...] = ()
@@ -209,7 +212,7 @@ class PluginsDocument(Wire, frozen=True):
     placement_score: PluginSetDocument = PluginSetDocument()
 
     def by_point(self) -> dict[str, PluginSetDocument]:
-        """The sets by the name that the file uses."""
+        """Returns the sets by the name that the file uses."""
         fields = msgspec.structs.fields(self)
         return {field.encode_name: getattr(self, field.name) for field in fields}
 
@@ -221,7 +224,7 @@ class PluginsDocument(Wire, frozen=True):
 
 
 class PluginConfigDocument(Wire, frozen=True):
-    """The args of a plugin, to be read once it is known what type they have."""
+    """The args of a plugin. They are read once their type is known."""
 
     name: str = ""
     args: dict[str, Any] | None = None
@@ -246,7 +249,7 @@ class ProfileDocument(Wire, frozen=True):
 
 
 class ConfigurationDocument(SchedulerSettings, frozen=True):
-    """A whole file."""
+    """A whole configuration file."""
 
     api_version: str = API_VERSION
     kind: str = KIND

@@ -1,7 +1,7 @@
-"""The plugin Coscheduling of scheduler-plugins, as configurations name it.
+"""The plugin Coscheduling of scheduler-plugins, which configurations may name.
 
-Mooring decides groups by itself. A profile that enables the plugin is taken as it is: its PodGroups
-count as if the feature gate Coscheduling were on, and nothing of it runs.
+Mooring decides groups itself. A profile that enables the plugin is accepted: its PodGroups count as
+if the feature gate Coscheduling were on. The plugin itself does not run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _POINTS = frozenset(
 
 
 class CoschedulingArgs(Wire, frozen=True):
-    """Read so that what is misspelt is refused; none has an effect, because nothing is held."""
+    """The args of the plugin. They are read to refuse misspelt fields, and have no effect."""
 
     permit_waiting_time_seconds: int | None = None
     pod_group_backoff_seconds: int | None = None
@@ -54,7 +54,10 @@ def uses_coscheduling(profiles: Iterable[ProfileDocument]) -> bool:
 
 
 def without_coscheduling(written: PluginsDocument) -> PluginsDocument:
-    """The plugins of a profile without this one; if it sorted the queue, the default one does."""
+    """Returns a profile's plugins without this one.
+
+    If it sorted the queue, the default queue-sort plugin replaces it.
+    """
     changed: dict[str, PluginSetDocument] = {}
     for field in msgspec.structs.fields(written):
         listed: PluginSetDocument = getattr(written, field.name)

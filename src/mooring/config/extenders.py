@@ -35,7 +35,7 @@ class EncodedBytes(bytes):
 
     @classmethod
     def parse(cls, text: str | int | float) -> Self:
-        """Decodes base64; raises ValueError if it is none."""
+        """Decodes base64; raises ValueError if the text is not base64."""
         try:
             return cls(base64.b64decode(str(text), validate=True))
         except binascii.Error:
@@ -43,7 +43,10 @@ class EncodedBytes(bytes):
 
 
 class ExtenderTLS(Wire, frozen=True):
-    """How an extender's certificate is checked, and which is presented. Data go before files."""
+    """How an extender's certificate is checked, and which one is presented.
+
+    Inline data take precedence over files.
+    """
 
     insecure: bool = False
     server_name: str = ""
@@ -59,13 +62,13 @@ class ExtenderTLS(Wire, frozen=True):
         return bool(self.ca_file or self.ca_data)
 
     def hide_key(self) -> ExtenderTLS:
-        """The same for others to read."""
+        """Returns these settings without the private key."""
         nothing = EncodedBytes()
         return msgspec.structs.replace(self, cert_data=nothing, key_data=nothing)
 
 
 class ManagedResource(Wire, frozen=True):
-    """An extended resource that an extender looks after."""
+    """An extended resource that an extender manages."""
 
     name: str = ""
     #: Whether NodeResourcesFit leaves it to the extender.
@@ -73,9 +76,10 @@ class ManagedResource(Wire, frozen=True):
 
 
 class Extender(Wire, frozen=True):
-    """An HTTP service that filters, scores, spares victims or binds. An empty verb is not offered.
+    """An HTTP service that filters, scores, spares victims or binds.
 
-    Its URL prefix is its name in scores and messages.
+    If a verb is empty, the extender does not do that. Its URL prefix is its name in scores and
+    messages.
     """
 
     url_prefix: str = ""
@@ -100,12 +104,12 @@ class Extender(Wire, frozen=True):
 
     @property
     def checks_certificates(self) -> bool:
-        """Whether the extender must show a certificate that can be trusted."""
+        """Whether the extender must present a trusted certificate."""
         without_ca = self.enable_https and not self.tls_config.has_ca
         return not (self.tls_config.insecure or without_ca)
 
     def verb(self, what: str) -> str:
-        """The word by which it is asked to filter, prioritize, preempt or bind."""
+        """Returns the path element for filter, prioritize, preempt or bind."""
         words = {
             "filter": self.filter_verb,
             "prioritize": self.prioritize_verb,
@@ -115,11 +119,11 @@ class Extender(Wire, frozen=True):
         return words[what]
 
     def url(self, verb: str) -> str:
-        """Where a verb is asked for."""
+        """Returns the URL for a verb."""
         return f"{self.url_prefix.rstrip('/')}/{verb}"
 
     def concerns(self, spec: PodSpec) -> bool:
-        """Whether it takes part in decisions about such pods."""
+        """Whether the extender takes part in decisions about pods with these requests."""
         if not self.managed_resources:
             return True
         managed = {each.name for each in self.managed_resources}
@@ -142,7 +146,7 @@ class Extender(Wire, frozen=True):
 
 
 def find_extender_problems(extenders: Sequence[Extender]) -> Iterator[tuple[str, str]]:
-    """What is wrong with extenders, each by itself and all together."""
+    """Yields what is wrong with extenders, each by itself and all together."""
     seen: set[str] = set()
     for index, extender in enumerate(extenders):
         at = item("extenders", index)
@@ -167,7 +171,7 @@ _SECRETS = ("certData", "keyData")
 
 
 def hide_keys(text: str) -> str:
-    """The text of a configuration without the keys of extenders; the same text if it has none."""
+    """Returns the text of a configuration without the private keys of extenders."""
     if not any(name in text for name in _SECRETS):
         return text
     try:
@@ -181,12 +185,12 @@ def hide_keys(text: str) -> str:
 
 
 def order_extenders(extenders: Sequence[Extender]) -> tuple[Extender, ...]:
-    """In the order in which they are asked: those that may fail come last."""
+    """Returns extenders in the order in which they are asked: those that may fail come last."""
     return tuple(sorted(extenders, key=lambda each: each.ignorable))
 
 
 def find_ignored_resources(extenders: Sequence[Extender]) -> tuple[str, ...]:
-    """The resources that are left to extenders."""
+    """Returns the resources that only extenders check."""
     return tuple(
         resource.name
         for extender in extenders

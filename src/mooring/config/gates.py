@@ -1,4 +1,4 @@
-"""Feature gates: what is switched on, beside the configuration file."""
+"""Feature gates: which features are on, besides the configuration file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 
 
 class _Stage(Enum):
-    """What a gate is by default, and whether that can be changed."""
+    """The default of a gate, and whether it can be changed."""
 
     #: On, and honoured when it is switched off, or without effect on any decision here.
     ON = auto()
@@ -121,7 +121,7 @@ SOURCE = "--feature-gates"
 
 
 class FeatureGates(Mapping[str, bool]):
-    """Every known gate and whether it is on, in a version of Kubernetes."""
+    """Every known gate and whether it is on, for a version of Kubernetes."""
 
     __slots__ = ("_enabled", "version")
 
@@ -136,7 +136,10 @@ class FeatureGates(Mapping[str, bool]):
         source: str = SOURCE,
         version: KubernetesVersion = DEFAULT_VERSION,
     ) -> Self:
-        """The defaults with some gates switched; raises ConfigError naming every wrong one."""
+        """Returns the gates with some of them switched.
+
+        Raises ConfigError naming every wrong gate.
+        """
         return cls(version, **_check(raw, source))
 
     @classmethod
@@ -147,7 +150,7 @@ class FeatureGates(Mapping[str, bool]):
         return cls(version, **changes(text, source))
 
     def switch_on(self, name: str) -> Self:
-        """The same gates with one more of them on."""
+        """Returns the same gates with one more of them on."""
         return type(self)(self.version, **{**self._find_changed(), name: True})
 
     def _find_changed(self) -> dict[str, bool]:
@@ -155,7 +158,7 @@ class FeatureGates(Mapping[str, bool]):
         return {gate: on for gate, on in self._enabled.items() if on is not defaults[gate]}
 
     def enabled(self, name: str) -> bool:
-        """Whether a gate is on; raises KeyError for a name that is no gate."""
+        """Whether a gate is on; raises KeyError if there is no such gate."""
         return self._enabled[_ALIASES.get(name, name)]
 
     def __getitem__(self, name: str) -> bool:
@@ -176,7 +179,10 @@ def _defaults(version: KubernetesVersion) -> dict[str, bool]:
 
 
 def changes(text: str, source: str = SOURCE) -> dict[str, bool]:
-    """The gates that `A=true,B=false` switches; raises ConfigError naming every wrong one."""
+    """Returns the gates that `A=true,B=false` switches.
+
+    Raises ConfigError naming every wrong gate.
+    """
     raw: dict[str, object] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         # Components other than kube have no gates here, and keep their prefix to be refused.

@@ -1,6 +1,6 @@
-"""Versions of Kubernetes: what kube-scheduler does and says otherwise in one than in another.
+"""Versions of Kubernetes: what kube-scheduler does or says differently from version to version.
 
-This is the one table of such differences. A plugin reads its version when a profile is built.
+This is the only table of such differences. A plugin reads its version when a profile is built.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ _BY_NAME = {version.name: version for version in VERSIONS}
 
 
 def read_version(text: str, source: str = FLAG) -> KubernetesVersion:
-    """The version of a name such as 1.37 or kube=1.37; raises InputError for any other."""
+    """Returns the version of a name such as 1.37 or kube=1.37.
+
+    Raises InputError for any other.
+    """
     found = _BY_NAME.get(text.strip().removeprefix("kube="))
     if found is None:
         names = " or ".join(_BY_NAME)
@@ -65,9 +68,9 @@ class _ServerVersion(msgspec.Struct):
 
 
 def read_server_version(answer: bytes) -> KubernetesVersion:
-    """The version to follow beside an API server that gives this answer at /version.
+    """Returns the version to follow with an API server that gives this answer at /version.
 
-    It is the nearest one if the server is older or newer than all.
+    It is the nearest known version if the server is older or newer than all.
     """
     try:
         told = msgspec.json.decode(answer, type=_ServerVersion)

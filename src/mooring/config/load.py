@@ -1,4 +1,4 @@
-"""Reading a whole configuration."""
+"""Reads a whole configuration."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def load_mapping(
     source: str = "<config>",
     gates: FeatureGates | None = None,
 ) -> Configuration:
-    """Reads what a YAML or JSON parser gave; raises ConfigError as `load` does."""
+    """Reads the output of a YAML or JSON parser; raises ConfigError as `load` does."""
     problems = Problems()
     return _load(raw, known, source, gates or FeatureGates(), problems)
 
 
 def default(known: Mapping[str, KnownPlugin], gates: FeatureGates | None = None) -> Configuration:
-    """The configuration in force when there is no file."""
+    """Returns the configuration that is used without a file."""
     return load_mapping({"apiVersion": API_VERSION, "kind": KIND}, known=known, gates=gates)
 
 
@@ -95,7 +95,7 @@ def _load(
 def _leave_to_extenders(
     profile: ProfileConfiguration, ignored: tuple[str, ...]
 ) -> ProfileConfiguration:
-    """The profile with its own list of ignored resources replaced, as in kube-scheduler."""
+    """Returns the profile with its own list of ignored resources replaced, as in kube-scheduler."""
     args = profile.args.get(_FIT)
     if args is None:
         return profile

@@ -31,7 +31,7 @@ MULTI_POINT = "multiPoint"
 
 @dataclass(frozen=True, slots=True)
 class KnownPlugin:
-    """Which points a plugin extends and the type of its args, if it takes any."""
+    """The points that a plugin extends, and the type of its args if it takes any."""
 
     points: frozenset[str]
     args: type[msgspec.Struct] | None = None
@@ -43,7 +43,7 @@ ALL = "*"
 
 @dataclass(frozen=True, slots=True)
 class EnabledPlugin:
-    """A plugin at a point; the weight counts at score only and is 0 elsewhere."""
+    """A plugin at a point. Its weight is 0 at all points but score."""
 
     name: str
     weight: int = 0
@@ -63,7 +63,7 @@ class PluginSet:
 
 
 def merge(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """The default plugins as a file changes them: replaced in place, dropped, appended to."""
+    """Returns the default plugins as changed by a file: replaced in place, dropped, appended."""
     instead = {plugin.name: plugin for plugin in custom.enabled}
     kept = tuple(
         instead.get(plugin.name, plugin)
@@ -78,11 +78,11 @@ def merge(default: PluginSet, custom: PluginSet) -> PluginSet:
 def expand(
     point: str, here: PluginSet, multi_point: PluginSet, extending: Container[str]
 ) -> tuple[EnabledPlugin, ...]:
-    """The plugins of a point in their final order.
+    """Returns the plugins of a point in their final order.
 
-    First those enabled here as well as in multiPoint, in the order given here; then those that
-    only multiPoint enables, if they extend the point and are not disabled here; then the others.
-    A default plugin that is not known extends nothing, and so is left out.
+    First come those enabled here as well as in multiPoint, in the order given here; then those that
+    only multiPoint enables, if they extend the point and are not disabled here; then the others. An
+    unknown default plugin extends nothing and is left out.
     """
     spread = tuple(
         plugin
@@ -149,7 +149,7 @@ REMOVED = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimit
 
 
 def default_plugins(gates: FeatureGates) -> PluginSet:
-    """The default plugins, for every point that they extend."""
+    """Returns the default plugins, for every point that they extend."""
     off = {name for name in GATED if not gates.enabled(name)}
     enabled = [each for each in _DEFAULT if each.name not in off]
     if gates.version.narrows_to_named_node:

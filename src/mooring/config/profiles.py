@@ -1,4 +1,4 @@
-"""From a profile in a file to the profile in force: its plugins and their args."""
+"""Turns a profile of a file into the profile to use: its plugins and their args."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .plugin_sets import (
 
 
 def why_unusable(name: str, known: Mapping[str, KnownPlugin]) -> str | None:
-    """Says why a file cannot name a plugin; None if it can."""
+    """Returns why a file cannot name a plugin; None if it can."""
     if not name:
         return "is required"
     if name in known:
@@ -138,7 +138,7 @@ class ProfileReader:
         return frozenset(name for name, plugin in self.known.items() if point in plugin.points)
 
     def _usable_plugins(self, point: str, written: PluginSetDocument, path: str) -> PluginSet:
-        """What a file says about a point, without the plugins that cannot be there."""
+        """Returns what a file says about a point, without plugins that cannot be there."""
         found: list[Problem] = []
         enabled: dict[str, EnabledPlugin] = {}
         for index, plugin in enumerate(written.enabled):
@@ -167,7 +167,7 @@ class ProfileReader:
     def _args(
         self, written: ProfileDocument, points: Points, path: str
     ) -> dict[str, msgspec.Struct | None]:
-        """The args of the enabled plugins, those given and the default ones of the others."""
+        """Returns the args of the enabled plugins: those given, and defaults for the others."""
         given = read_args(written.plugin_config, path, self.known, self.problems)
         args: dict[str, msgspec.Struct | None] = {}
         for name in dict.fromkeys(plugin.name for each in points.values() for plugin in each):
@@ -182,7 +182,7 @@ class ProfileReader:
 def compare_profiles(
     profiles: Sequence[ProfileConfiguration], path: str, problems: Problems
 ) -> None:
-    """Checks what profiles must share, their queue order, and what they may not, their names."""
+    """Checks that profiles share their queue order and have different names."""
     seen: set[str] = set()
     for index, profile in enumerate(profiles):
         at, name = item(path, index), profile.scheduler_name
