@@ -1,1 +1,1 @@
-"""The running scheduler: what happens in the cluster goes in, what is decided is carried out."""
+"""The running scheduler: it follows a cluster, decides, and carries out its decisions."""

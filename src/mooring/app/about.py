@@ -1,6 +1,6 @@
-"""/statusz and /flagz: what this process is, and with which flags it was started.
+"""/statusz and /flagz: what this process is, and the flags with which it was started.
 
-Both are for people. Their form is that of Kubernetes' components.
+Both pages are for people. Their form is that of Kubernetes' components.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _PATHS = ("/configz", "/healthz", "/livez", "/metrics", "/metrics/resources", "/
 def make_pages(
     gates: FeatureGates, flags: Mapping[str, object], clock: Callable[[], datetime] | None = None
 ) -> dict[str, Callable[[], str]]:
-    """The pages by path, without those whose feature gate is off. The clock starts now."""
+    """Returns the pages by path, without those whose feature gate is off.
+
+    The uptime counts from this call.
+    """
     now = clock or (lambda: datetime.now(UTC))
     started = now()
     pages: dict[str, Callable[[], str]] = {}
@@ -37,7 +40,7 @@ def make_pages(
 
 
 def write_statusz(started: datetime, now: datetime, emulated: str, paths: Iterable[str]) -> str:
-    """Since when this process runs, which version it is and follows, and which paths it serves."""
+    """Writes since when the process runs, its version, and the paths that it serves."""
     minutes, seconds = divmod(int((now - started).total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
     lines = (
@@ -52,7 +55,7 @@ def write_statusz(started: datetime, now: datetime, emulated: str, paths: Iterab
 
 
 def write_flagz(flags: Mapping[str, object]) -> str:
-    """Every flag with its value, in the order of their names."""
+    """Writes every flag with its value, sorted by name."""
     return _write_page("flags", (f"{name}={value}" for name, value in sorted(flags.items())))
 
 

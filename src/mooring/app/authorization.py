@@ -1,8 +1,8 @@
-"""Who may read the endpoints: the API server is asked, by TokenReview and SubjectAccessReview.
+"""Decides who may read the endpoints. It asks the API server: TokenReview, SubjectAccessReview.
 
-If anything goes wrong on the way, the request is refused. Answers, good or bad, are kept for ten
-seconds, as Kubernetes' components keep them. Anybody can make up tokens: so a no to a token takes
-no place from a yes, and few reviews wait at once, fewer of one address.
+If anything fails on the way, the request is refused. Answers are kept for ten seconds, as
+Kubernetes' components keep them. Anybody can invent tokens, so refusals are kept apart from
+approvals, and only few reviews may wait at once, fewer still from one address.
 """
 
 from __future__ import annotations
@@ -45,14 +45,17 @@ V = TypeVar("V")
 
 
 class ReviewApi(Protocol):
-    """What is needed of the connection to the API server; failures are raised."""
+    """The part of the API client that the authorizer needs. Failures are raised."""
 
     async def post(self, path: str, body: bytes) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationSettings:
-    """What is open to everybody, and for how long answers are kept. A path may end in `*`."""
+    """The paths that need no authorization, and how long answers are kept.
+
+    A path may end in `*`.
+    """
 
     always_allow_paths: tuple[str, ...] = ALWAYS_ALLOWED
     cache_seconds: float = 10.0
@@ -68,7 +71,7 @@ class Denied(Exception):
 
 
 class ReviewedUser(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who asks, as a TokenReview tells it."""
+    """The user that a TokenReview names."""
 
     username: str = ""
     uid: str = ""
@@ -78,7 +81,7 @@ class ReviewedUser(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What a request shows of who sends it."""
+    """What a request shows about its sender."""
 
     #: The Authorization header.
     authorization: str | None = None
@@ -88,7 +91,7 @@ class Caller:
 
 
 def read_certificate(shown: Mapping[str, Any] | None) -> ReviewedUser | None:
-    """Who a client certificate is for: its common name, in the groups of its organizations."""
+    """Returns the user of a client certificate: its common name, with organizations as groups."""
     subject = [pair for part in (shown or {}).get("subject", ()) for pair in part]
     names = [value for field, value in subject if field == "commonName"]
     groups = tuple(value for field, value in subject if field == "organizationName")
@@ -114,7 +117,7 @@ class _AccessReview(msgspec.Struct, frozen=True):
 
 
 class Authorizer:
-    """Lets requests through or raises Denied."""
+    """Lets a request pass, or raises Denied."""
 
     def __init__(
         self,
@@ -130,7 +133,10 @@ class Authorizer:
         self._waiting: Counter[str] = Counter()
 
     async def check(self, path: str, verb: str, caller: Caller) -> None:
-        """Whether the caller may do that; Denied if not. A certificate goes before a token."""
+        """Raises Denied if the caller may not do that.
+
+        A certificate takes precedence over a token.
+        """
         if self._is_open(path):
             return
         token = _token(caller.authorization)
@@ -215,7 +221,7 @@ def _review(version: str, kind: str, spec: dict[str, Any]) -> bytes:
 
 
 class _Kept(Generic[V]):
-    """Answers by key, each kept for some seconds. Those who ask at the same time share one."""
+    """Answers by key, each kept for some seconds. Callers that ask at the same time share one."""
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self._seconds = seconds
@@ -226,7 +232,10 @@ class _Kept(Generic[V]):
         self._asking: dict[str, asyncio.Future[V]] = {}
 
     async def get(self, key: str, ask: Callable[[], Awaitable[V]]) -> V:
-        """The answer that is kept, or a new one. Errors are raised to those who wait, not kept."""
+        """Returns the kept answer, or a new one.
+
+        Errors are raised to all callers that wait, and are not kept.
+        """
         known = self._find(key)
         if known is not None:
             return known[1]

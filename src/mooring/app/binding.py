@@ -1,4 +1,4 @@
-"""Binding a pod, whatever becomes of the request, and the plugins that act around it."""
+"""Binds a pod, whatever happens to the request, and runs the plugins around a binding."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _log = logs.make_log(__name__)
 class Binder:
     """Asks the API server for a binding, and finds out what came of it.
 
-    A request whose answer was lost may have been carried out. Before anything else is decided,
-    the pod is read again, for as long as it takes: until then its place stays taken.
+    A request whose answer was lost may have been carried out. In that case the pod is read again
+    until the API server answers. Until then its place on the node stays taken.
     """
 
     def __init__(self, api: Requests, may_act: Callable[[], bool]) -> None:
@@ -70,7 +70,7 @@ class Binder:
         return BindingFailed(pod.uid, f"binding rejected: {problem}")
 
     async def settle(self, action: BindPod, problem: str) -> Bound | BindingFailed | None:
-        """What came of a binding, as the pod itself tells; None when it is still unbound."""
+        """Returns the outcome of a binding, read from the pod; None if it is still unbound."""
         pod, node = action.pod, action.node
         seen = await self._read_again(pod)
         if seen is None:
@@ -82,7 +82,7 @@ class Binder:
         return None
 
     async def _read_again(self, pod: PodRef) -> str | None:
-        """The node that the pod is bound to, or none yet; None when that pod is gone."""
+        """Returns the node of the pod, which may be empty; None if that pod is gone."""
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -100,7 +100,7 @@ class Binder:
 
 @dataclass(frozen=True, slots=True)
 class _ActingPlugins:
-    """The plugins of a profile that do something themselves; most profiles have none."""
+    """The plugins of a profile that perform something themselves; most profiles have none."""
 
     pre_bind: tuple[PreBind, ...]
     bind: tuple[Bind, ...]
@@ -120,7 +120,7 @@ class _ActingPlugins:
 
 
 class ActingFence(PluginFence):
-    """A fence around coroutines. It lets through that the task itself is cancelled."""
+    """A fence around coroutines. It does not catch the cancellation of its own task."""
 
     __slots__ = ()
 
@@ -137,9 +137,9 @@ class ActingFence(PluginFence):
 
 
 class PluginPoints:
-    """Binds pods the way their profiles say, and tells the observer how long it took.
+    """Binds pods as their profiles say, and tells the observer how long it took.
 
-    A plugin may write whatever it likes, so each is called only while this scheduler leads.
+    A plugin may write anything, so it is called only while this scheduler leads.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class PluginPoints:
     async def _bind(
         self, acting: _ActingPlugins, pod: Pod | None, action: BindPod
     ) -> Bound | BindingFailed:
-        """Has an extender bind the pod if one does, and otherwise the plugins."""
+        """Lets an extender bind the pod if one binds, else the plugins."""
         if action.extender and self._extenders is not None:
             outcome = await self._bind_by_extender(self._extenders, action)
             if outcome is not None:
@@ -186,7 +186,7 @@ class PluginPoints:
     async def _bind_by_extender(
         self, extenders: ExtenderCalls, action: BindPod
     ) -> Bound | BindingFailed | None:
-        """What came of it; None if it failed and the plugins are to bind the pod."""
+        """Returns the outcome; None if the extender failed and the plugins must bind the pod."""
         if not self._binder.may_act():
             return BindingFailed(action.pod.uid, NOT_LEADING)
         try:

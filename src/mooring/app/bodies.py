@@ -1,4 +1,4 @@
-"""What is sent to the API server, and the little that is read of its answers."""
+"""The bodies of requests to the API server, and the parts of its answers that are read."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mooring.engine.actions import BindPod, PatchPodGroupStatus, PatchPodStatus,
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import Wire
+from mooring.objects.resource_claim import ClaimSpec
 
 _encode = msgspec.json.Encoder().encode
 
@@ -20,6 +21,7 @@ VOLUME = KINDS["PersistentVolume"]
 CLAIM = KINDS["PersistentVolumeClaim"]
 EVENTS = KINDS["Event"]
 GROUP = KINDS["PodGroup"]
+DEVICE_CLAIM = KINDS["ResourceClaim"]
 
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -45,7 +47,7 @@ class StateStatus(Wire, frozen=True):
 
 
 class PodState(Wire, frozen=True):
-    """Where a pod stands: which one it is, on which node, and how far it has run."""
+    """The state of a pod: its identity, its node and its phase."""
 
     metadata: StateMetadata = StateMetadata()
     spec: StateSpec = StateSpec()
@@ -56,8 +58,45 @@ _POD_STATE = msgspec.json.Decoder(PodState)
 
 
 def read_pod_state(text: bytes) -> PodState:
-    """What is read of a pod, however deep it is nested."""
+    """Reads the state of a pod, however deep the object is nested."""
     return decode_at_any_depth(_POD_STATE.decode, text)
+
+
+class ReadMeta(msgspec.Struct, frozen=True, rename="camel"):
+    uid: str = ""
+    name: str = ""
+    resource_version: str = ""
+    finalizers: tuple[str, ...] | None = None
+    deletion_timestamp: str | None = None
+    owner_references: tuple[dict[str, Any], ...] | None = None
+
+
+class ReadStatus(msgspec.Struct, frozen=True, rename="camel"):
+    allocation: dict[str, Any] | None = None
+    reserved_for: tuple[dict[str, Any], ...] | None = None
+
+
+class ReadClaim(msgspec.Struct, frozen=True):
+    """The part of a claim that is read before it is written."""
+
+    metadata: ReadMeta = ReadMeta()
+    spec: ClaimSpec = ClaimSpec()
+    status: ReadStatus = ReadStatus()
+
+    def is_made_for(self, uid: str) -> bool:
+        return any(owner.get("uid") == uid for owner in self.metadata.owner_references or ())
+
+    def is_for(self, uid: str) -> bool:
+        return any(user.get("uid") == uid for user in self.status.reserved_for or ())
+
+
+_decode_claim = msgspec.json.Decoder(ReadClaim).decode
+
+
+def read_claim(answer: bytes) -> ReadClaim:
+    """Reads the claim in an answer of the API server."""
+    claim: ReadClaim = decode_at_any_depth(_decode_claim, answer)
+    return claim
 
 
 def pod_path(pod: PodRef, subresource: str | None = None) -> str:
@@ -65,7 +104,10 @@ def pod_path(pod: PodRef, subresource: str | None = None) -> str:
 
 
 def encode_binding(action: BindPod) -> bytes:
-    """The uid keeps another pod that has taken the name from being bound."""
+    """Returns the body of a binding.
+
+    Its uid prevents that another pod of the same name is bound.
+    """
     pod = action.pod
     metadata: dict[str, Any] = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     if action.annotations:
@@ -82,7 +124,7 @@ def encode_binding(action: BindPod) -> bytes:
 
 
 def encode_status_patch(action: PatchPodStatus, at: datetime) -> bytes:
-    """A strategic merge patch: conditions are merged by their type."""
+    """Returns a strategic merge patch, which merges conditions by their type."""
     status: dict[str, Any] = {}
     if action.nominated_node_name is not None:
         # An empty name takes the field away.
@@ -103,13 +145,13 @@ def encode_status_patch(action: PatchPodStatus, at: datetime) -> bytes:
 
 
 def group_path(group: PodRef, subresource: str | None = None) -> str:
-    """Where a group of pods is, in the API version in which it was read."""
+    """Returns the path of a pod group, in the API version in which it was read."""
     form = next(each for each in GROUP.forms if each.api_version == group.api_version)
     return form.path(group.namespace, group.name, subresource)
 
 
 def encode_group_status_patch(action: PatchPodGroupStatus, at: datetime) -> bytes:
-    """A strategic merge patch: conditions are merged by their type."""
+    """Returns a strategic merge patch, which merges conditions by their type."""
     condition = action.condition
     told = {
         "type": condition.type,
@@ -127,7 +169,7 @@ def _generation(observed: int) -> dict[str, int]:
 
 
 def encode_disruption(pod: PodRef, message: str, at: datetime) -> bytes:
-    """Tells a victim, before it is deleted, why."""
+    """Returns a patch with the condition that tells a victim why it is deleted."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -140,13 +182,13 @@ def encode_disruption(pod: PodRef, message: str, at: datetime) -> bytes:
 
 
 def encode_deletion(uid: str) -> bytes:
-    """Deletes this very object, not another of its name."""
+    """Returns the body of a deletion that spares another object of the same name."""
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
     return _encode(options)
 
 
 def encode_volume_patch(write: VolumeWrite, resource_version: str) -> bytes:
-    """Binds a volume to a claim, unless the volume changed since it was read."""
+    """Returns a patch that binds a volume to a claim, unless the volume has changed since."""
     return _encode(
         {
             "metadata": {
@@ -167,15 +209,15 @@ def encode_volume_patch(write: VolumeWrite, resource_version: str) -> bytes:
 
 
 def encode_claim_patch(write: ClaimWrite) -> bytes:
-    """Tells the provisioner for which node a volume is to be made."""
+    """Returns a patch that tells the provisioner the node for which it makes a volume."""
     return _encode({"metadata": {"annotations": {_SELECTED_NODE: write.node_name}}})
 
 
 def format_time(at: datetime) -> str:
-    """As the API writes a Time."""
+    """Formats a time as the API's Time."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_micro_time(at: datetime) -> str:
-    """As the API writes a MicroTime."""
+    """Formats a time as the API's MicroTime."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Taking back what was written about claims to devices, and finding out what they have then."""
+"""Takes back what was written to claims of devices, and finds out which devices they have then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mooring.framework.device_writes import DeviceClaimRef
 from mooring.objects.resource_claim import FINALIZER
 
 from . import bodies, logs
-from .claim_reads import CLAIM_KIND, ReadClaim, read_claim
+from .bodies import DEVICE_CLAIM, ReadClaim, read_claim
 
 _log = logs.make_log(__name__)
 
@@ -28,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(slots=True)
 class Revocation:
-    """How far it is known what the claims of a pod have after their writes were taken back."""
+    """What is known about the claims of a pod after their writes were taken back."""
 
     #: Those that have devices, in the version in which they were read.
     held: list[DeviceClaimRef] = field(default_factory=list)
@@ -43,18 +43,18 @@ class Revocation:
 
 
 class ClaimRevoker:
-    """Takes pods out of claims, and devices out of these.
+    """Takes pods out of claims, and devices out of claims.
 
-    The answer to a write may be lost, and the write itself may still be under way. So a claim that
-    is found without devices loses the finalizer again, which every write that gives devices finds
-    there: it changes the version that such a write expects, which can no longer come through.
+    The answer to a write may be lost while the write is still under way. So a claim without devices
+    also loses its finalizer, which every write of devices expects there. That changes the version
+    of the claim, and the late write fails.
     """
 
     def __init__(self, api: Requests) -> None:
         self._api = api
 
     async def release(self, action: ReleaseClaim) -> None:
-        """Has a claim give its devices back, or deletes it."""
+        """Frees the devices of a claim, or deletes the claim."""
         claim = action.release.claim
         if action.release.deletes:
             await self._delete(claim)
@@ -64,11 +64,11 @@ class ClaimRevoker:
             "metadata": {key: value for key, value in meta.items() if value},
             "status": {"allocation": None, "reservedFor": None, "devices": None},
         }
-        path = CLAIM_KIND.path(claim.namespace, claim.name, "status")
+        path = DEVICE_CLAIM.path(claim.namespace, claim.name, "status")
         await _leave_missing(self._api.patch(path, _encode(body), MERGE_PATCH))
 
     async def revoke(self, action: RevokeClaims, made: DeviceClaimRef | None) -> Revocation:
-        """Takes the pod out of its claims. What fails is left to the controller of claims.
+        """Takes the pod out of its claims. The controller of claims does what fails here.
 
         `made` is the claim that was made for its extended resources, if there is one.
         """
@@ -82,7 +82,7 @@ class ClaimRevoker:
         return revocation
 
     async def finish(self, revocation: Revocation) -> None:
-        """Returns when it is known what all claims have, however long that takes."""
+        """Returns when it is known which devices all claims have, however long that takes."""
         pause = _FIRST_PAUSE
         while not revocation.is_done:
             await asyncio.sleep(pause)
@@ -94,7 +94,7 @@ class ClaimRevoker:
             await self._try(self._end(revocation))
 
     async def _try(self, work: Awaitable[None]) -> bool:
-        """Whether it could be done."""
+        """Does something; returns whether it succeeded."""
         try:
             await work
         except ClientError as error:
@@ -106,18 +106,18 @@ class ClaimRevoker:
     async def _take_out(self, claim: DeviceClaimRef, pod_uid: str, found: Revocation) -> None:
         user = {"$patch": "delete", "uid": pod_uid}
         body = {"metadata": {"uid": claim.uid}, "status": {"reservedFor": [user]}}
-        path = CLAIM_KIND.path(claim.namespace, claim.name, "status")
+        path = DEVICE_CLAIM.path(claim.namespace, claim.name, "status")
         answer = await _leave_missing(self._api.patch(path, _encode(body), STRATEGIC_MERGE_PATCH))
         if answer is not None:
             await self._settle(claim, read_claim(answer), found)
 
     async def _look_at(self, claim: DeviceClaimRef, found: Revocation) -> None:
-        answer = await _leave_missing(self._api.get(CLAIM_KIND.path(claim.namespace, claim.name)))
+        answer = await _leave_missing(self._api.get(DEVICE_CLAIM.path(claim.namespace, claim.name)))
         if answer is not None:
             await self._settle(claim, read_claim(answer), found)
 
     async def _settle(self, claim: DeviceClaimRef, read: ReadClaim, found: Revocation) -> None:
-        """Notes a claim that has devices, and makes sure that one without gets none any more."""
+        """Notes a claim that has devices; makes sure that one without devices gets none later."""
         if read.metadata.uid != claim.uid:
             return
         version = read.metadata.resource_version
@@ -127,7 +127,7 @@ class ClaimRevoker:
         elif FINALIZER in finalizers:
             left = [each for each in finalizers if each != FINALIZER]
             meta = {"uid": claim.uid, "resourceVersion": version, "finalizers": left}
-            path = CLAIM_KIND.path(claim.namespace, claim.name)
+            path = DEVICE_CLAIM.path(claim.namespace, claim.name)
             body = _encode({"metadata": meta})
             await _leave_missing(self._api.patch(path, body, MERGE_PATCH))
 
@@ -137,14 +137,14 @@ class ClaimRevoker:
             revocation.doomed = None
 
     async def _delete(self, claim: DeviceClaimRef) -> None:
-        path = CLAIM_KIND.path(claim.namespace, claim.name)
+        path = DEVICE_CLAIM.path(claim.namespace, claim.name)
         body = {"metadata": {"uid": claim.uid, "finalizers": None}}
         await _leave_missing(self._api.patch(path, _encode(body), MERGE_PATCH))
         await _leave_missing(self._api.delete(path, bodies.encode_deletion(claim.uid)))
 
 
 async def _leave_missing(call: Awaitable[Any]) -> Any:
-    """The answer; None if there is no such object."""
+    """Returns the answer; None if there is no such object."""
     try:
         return await call
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""Writing what claims to devices are given."""
+"""Writes the devices that claims are given."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from mooring.framework.device_writes import ClaimCreation, ClaimGrant, DeviceCla
 from mooring.objects.resource_claim import EXTENDED_CLAIM, FINALIZER, ClaimSpec, share_claim_spec
 
 from . import bodies
-from .claim_reads import CLAIM_KIND, ReadClaim, ReadMeta, ReadStatus, read_claim
+from .bodies import DEVICE_CLAIM, ReadClaim, ReadMeta, ReadStatus, read_claim
 
-_API_VERSION = f"{CLAIM_KIND.group}/{CLAIM_KIND.version}"
+_API_VERSION = f"{DEVICE_CLAIM.group}/{DEVICE_CLAIM.version}"
 
 # A claim that others write at the same time is read and tried again so often.
 _MOST_TRIES, _PAUSE = 5, 0.01
@@ -35,11 +35,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ClaimWriteError(Exception):
-    """Why claims cannot be written; the text is what users read."""
+    """Claims cannot be written. Users read the text."""
 
 
 class _Turns:
-    """The writes to one claim that wait for each other: pods that share it would conflict."""
+    """The writes to one claim.
+
+    They wait for each other, because pods that share a claim would conflict.
+    """
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -49,10 +52,10 @@ class _Turns:
 
 
 class ClaimWriter:
-    """Writes claims one after the other, each with the version that it was read in.
+    """Writes claims one after the other, each with the version that was read.
 
-    So nobody's change is lost, and a write whose answer was lost can be tried again: it either
-    finds the claim as it left it, or a conflict.
+    So no change of others is lost. A write whose answer was lost can be repeated: it finds the
+    claim as it left it, or it gets a conflict.
     """
 
     def __init__(self, api: Requests, today: Callable[[], datetime]) -> None:
@@ -84,7 +87,7 @@ class ClaimWriter:
             await self._create(action.writes.creation, action.pod)
 
     async def _grant(self, grant: ClaimGrant, pod: PodRef, known: ReadClaim | None) -> None:
-        """Writes a claim when those before it have; each goes on from what the last one wrote."""
+        """Writes a claim after the writes before it, and builds on what the last one wrote."""
         uid = grant.claim.uid
         turns = self._turns.setdefault(uid, _Turns())
         turns.waiting += 1
@@ -106,7 +109,7 @@ class ClaimWriter:
     async def _grant_in_turn(
         self, grant: ClaimGrant, pod: PodRef, known: ReadClaim | None
     ) -> ReadClaim | None:
-        """Tries until the claim is written, or changed for good by others; returns it then."""
+        """Tries until the claim is written or others changed it for good; returns the claim."""
         for attempt in range(_MOST_TRIES):
             if attempt:
                 await asyncio.sleep(_PAUSE)
@@ -127,7 +130,7 @@ class ClaimWriter:
     async def _try(
         self, grant: ClaimGrant, pod: PodRef, known: ReadClaim, last: bool
     ) -> ReadClaim | None:
-        """The claim as it was written; None if it is worth another try."""
+        """Returns the claim as it was written; None if another try may succeed."""
         try:
             return await self._write_once(grant, pod, known)
         except (Unreachable, OutcomeUnknown) as error:
@@ -140,7 +143,7 @@ class ClaimWriter:
             return None
 
     async def _get(self, claim: DeviceClaimRef, last: bool) -> ReadClaim | None:
-        path = CLAIM_KIND.path(claim.namespace, claim.name)
+        path = DEVICE_CLAIM.path(claim.namespace, claim.name)
         try:
             return read_claim(await self._api.get(path))
         except ApiError as error:
@@ -156,7 +159,7 @@ class ClaimWriter:
             return None
 
     async def _write_once(self, grant: ClaimGrant, pod: PodRef, known: ReadClaim) -> ReadClaim:
-        path = CLAIM_KIND.path(grant.claim.namespace, grant.claim.name)
+        path = DEVICE_CLAIM.path(grant.claim.namespace, grant.claim.name)
         meta: dict[str, Any] = {
             "uid": grant.claim.uid,
             "resourceVersion": known.metadata.resource_version,
@@ -205,7 +208,7 @@ class ClaimWriter:
             raise ClaimWriteError(f"{what}: {text}") from error
 
     async def _make(self, creation: ClaimCreation, pod: PodRef) -> DeviceClaimRef:
-        """Makes the claim, or finds it made by a try whose answer was lost.
+        """Makes the claim, or finds the one made by a try whose answer was lost.
 
         Its name follows from the pod, so that there is never more than one.
         """
@@ -230,7 +233,10 @@ class ClaimWriter:
     async def _find_made(
         self, creation: ClaimCreation, pod: PodRef, name: str
     ) -> DeviceClaimRef | None:
-        """The claim of that name if it is the pod's. Raises ClaimWriteError if it is of no use."""
+        """Returns the claim of that name if it belongs to the pod.
+
+        Raises ClaimWriteError if it cannot be used.
+        """
         found = await self._get(DeviceClaimRef(pod.namespace, name, ""), last=True)
         if found is None or not found.is_made_for(pod.uid):
             return None
@@ -255,7 +261,7 @@ class ClaimWriter:
         }
         body = {
             "apiVersion": _API_VERSION,
-            "kind": CLAIM_KIND.kind,
+            "kind": DEVICE_CLAIM.kind,
             "metadata": {
                 **({"name": name} if name else {}),
                 "generateName": _stem(pod),
@@ -266,7 +272,7 @@ class ClaimWriter:
             "spec": {"devices": creation.devices},
         }
         try:
-            answer = await self._api.post(CLAIM_KIND.path(pod.namespace), _encode(body))
+            answer = await self._api.post(DEVICE_CLAIM.path(pod.namespace), _encode(body))
         except _FAILURES:
             self.creations["failure"] += 1
             raise
@@ -274,12 +280,12 @@ class ClaimWriter:
         return self._note(read_claim(answer), pod)
 
     def forget(self, pod_uid: str) -> DeviceClaimRef | None:
-        """What was made for a pod is not made again; returns it."""
+        """Forgets and returns the claim that was made for a pod."""
         return self._made.pop(pod_uid, None)
 
 
 def _is_done(known: ReadClaim, grant: ClaimGrant, pod: PodRef) -> bool:
-    """Whether an earlier try has come through, though its answer was lost."""
+    """Whether an earlier try succeeded although its answer was lost."""
     has_devices = known.status.allocation is not None
     if known.metadata.uid != grant.claim.uid or not (has_devices and known.is_for(pod.uid)):
         return False
@@ -295,12 +301,12 @@ def _devices(allocation: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def _stem(pod: PodRef) -> str:
-    """How the name of a pod's claim for extended resources begins."""
+    """Returns the beginning of the name of a pod's claim for extended resources."""
     return f"{pod.name}-extended-resources-"[:_MOST_OF_NAME]
 
 
 def _is_as_made(made: ReadClaim, creation: ClaimCreation) -> bool:
-    """Whether a claim is as it has just been asked for, and nobody else is about to fill it."""
+    """Whether a claim is exactly as requested, and no other client has begun to fill it."""
     wanted = to_struct(ClaimSpec, {"devices": creation.devices})
     return (
         made.status.allocation is None

@@ -1,11 +1,11 @@
-"""The pods on each node, for enforcing the coexist policy when the API server asks.
+"""Knows the pods on each node, to enforce the coexist policy when the API server asks.
 
-A guard knows which pods are on which node, and which bindings were let in but are not seen yet, so
-that of two bindings at the same moment only one passes. It is best effort: it knows of a pod when
-the watch delivers it, and another replica's guard knows nothing of this one's reservations.
+A guard knows which pods are on which node, and which bindings it has admitted but not seen yet, so
+that only one of two simultaneous bindings passes. It is best effort: it knows a pod when the watch
+delivers it, and guards of other replicas do not know its reservations.
 
 A reservation closes a node to others, so it is made only for a pod that exists and waits. A pod has
-one reservation at most, and the next one replaces it.
+at most one reservation; the next one replaces it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Reservation:
 
 
 class CoexistGuard:
-    """Which pods are where. Pods are delivered to it as by a watch."""
+    """The pods of each node, as a watch delivers them."""
 
     def __init__(self, *, enabled: bool = True, clock: Callable[[], float] = monotonic) -> None:
         self._enabled = enabled
@@ -48,7 +48,7 @@ class CoexistGuard:
         self._trusted: set[str] = set()
 
     def find(self, namespace: str, name: str) -> Pod | None:
-        """The pod of that name, as last seen."""
+        """Returns the pod of that name, as last seen."""
         return self._pods.get(f"{namespace}/{name}")
 
     def pods_on(self, node: str) -> Iterable[Pod]:
@@ -60,7 +60,7 @@ class CoexistGuard:
         return admit(pod, self._present(node), enabled=self._enabled, trusts=self._trusts)
 
     def reserve(self, pod: Pod, node: str) -> None:
-        """Counts a pod that exists and has no node on this node, until the watch shows it."""
+        """Counts an existing pod without a node on this node, until the watch shows it there."""
         if self._enabled:
             until = self._clock() + _RESERVED_SECONDS
             self._reserved[pod.uid] = _Reservation(pod, node, until)
@@ -102,7 +102,7 @@ class CoexistGuard:
         _log.error("Left out an object that cannot be read", kind=kind, object=key, problem=problem)
 
     def _forget(self, pod: Pod | None) -> None:
-        """Takes a pod off its node; a pod of the same name may have had another uid."""
+        """Takes a pod off its node; an earlier pod of the same name may have had another uid."""
         if pod is None:
             return
         there = self._placed.get(pod.node_name, {})

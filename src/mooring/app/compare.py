@@ -1,6 +1,6 @@
-"""Whether the scheduler's picture of the cluster is the API server's.
+"""Compares the scheduler's cache of the cluster with the API server.
 
-A signal asks for a full comparison. Pods that are assumed for long are asked for one by one.
+A signal starts a full comparison. Pods that are assumed for long are asked for one by one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_ASKED = 100
 
 
 async def compare(api: Requests, cluster: Cluster) -> None:
-    """Lists nodes and pods anew and logs what differs, and what extended resources there are."""
+    """Lists nodes and pods anew, and logs differences and all extended resources."""
     try:
         nodes = await list_kind(api, "Node", _log_unreadable)
         pods = await list_kind(api, "Pod", _log_unreadable)
@@ -63,9 +63,9 @@ def _log_unreadable(kind: str, key: str, problem: str) -> None:
 
 
 def differences(cluster: Cluster, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:
-    """What differs from a fresh list, and what does not follow from the objects that are known.
+    """Returns differences from a fresh list, and inconsistencies within the cache.
 
-    While pods come and go, what is on its way shows up as a difference.
+    While pods come and go, changes under way appear as differences.
     """
     listed_nodes = {node.name: node.name for node in nodes}
     known_nodes = {name: name for name in cluster.nodes.names(cluster.nodes.rows.tolist())}
@@ -105,7 +105,7 @@ def _elsewhere(placed: Mapping[str, Pod], known: Mapping[str, Pod]) -> Iterator[
 
 
 def _find_assumed(cluster: Cluster, listed: Mapping[str, Pod]) -> Iterator[str]:
-    """Pods that take room on a node, but not according to the API server."""
+    """Yields pods that take room on a node although the API server does not have them there."""
     for uid in sorted(cluster.assumed):
         pod, seen = cluster.pods[uid], listed.get(uid)
         what = f"pod {pod.key} (uid {uid}) is assumed on node {pod.node_name}"
@@ -118,9 +118,9 @@ def _find_assumed(cluster: Cluster, listed: Mapping[str, Pod]) -> Iterator[str]:
 
 
 class AssumedPods:
-    """Asks the API server about pods that were bound and that no watch has told of since.
+    """Asks the API server about bound pods that no watch has confirmed.
 
-    Without that, the room of a pod that neither a list nor a watch tells of would never come back.
+    Otherwise the room of a pod that neither a list nor a watch shows would never be freed.
     """
 
     def __init__(
@@ -144,9 +144,9 @@ class AssumedPods:
             await self.look()
 
     async def look(self) -> None:
-        """Asks for the pods that were bound before the last look, and tells what became of them.
+        """Asks for pods that were bound before the last look, and reports what became of them.
 
-        A pod that is still on its way to its node is left to those who bring it there.
+        A pod that is still on its way to its node is left to the task that binds it.
         """
         cluster, placement = self._engine.cluster, self._engine.placement
         bound = {uid for uid in cluster.assumed if placement(uid) is None}
@@ -168,7 +168,7 @@ class AssumedPods:
                 self._tell(event)
 
     async def _ask(self, pod: Pod) -> Event | None:
-        """What became of a pod; None if it is on its node."""
+        """Returns what became of a pod; None if it is on its node."""
         try:
             seen = read_pod_state(await self._api.get(pod_path(PodRef.to(pod))))
         except ApiError as error:

@@ -1,10 +1,9 @@
-"""Connections that a server accepts: so many, so many per address, and none that only waits.
+"""Limits the connections of a server: in all, per address, and how long each may wait.
 
-A server that anybody in the cluster can reach has to stay open for those it is for. Connections are
-counted from the moment they are accepted, before their TLS handshake, and each has to send a whole
-request in time: the first one, and the next one after each answer. Where there are too many, the
-one that has been without a request for longest makes way: so half requests, however many, keep out
-nobody who knows what to ask.
+A server that everybody in the cluster can reach must stay open to its clients. Connections are
+counted when they are accepted, before the TLS handshake. Each must send a whole request in time:
+the first one, and the next one after each answer. If there are too many connections, the one that
+has been without a request for longest is closed. So half requests, however many, lock nobody out.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class ConnectionLimits:
 
 
 class _Connection(asyncio.Protocol):
-    """Passes everything on to the protocol that answers, and ends what takes too long."""
+    """Passes everything on to the protocol that answers, and closes after a timeout."""
 
     def __init__(self, answering: web.RequestHandler, place: str, seconds: float) -> None:
         self.answering = answering
@@ -66,26 +65,26 @@ class _Connection(asyncio.Protocol):
         self._opening: asyncio.Task[None] | None = None
 
     def open(self, opening: Coroutine[Any, Any, None]) -> None:
-        """Has the handshake done."""
+        """Performs the handshake."""
         self._opening = asyncio.create_task(opening)
 
     def expect_request(self) -> None:
-        """A request has to begin in time from now on."""
+        """Starts the timeout for the next request."""
         self.is_busy = False
         self.allow(self._seconds)
 
     def allow(self, seconds: float) -> None:
-        """Hangs up after some time, unless told otherwise before."""
+        """Closes the connection after some seconds, unless the timeout is replaced or stopped."""
         self._stop_timer()
         self._timer = asyncio.get_running_loop().call_later(seconds, self.abort)
 
     def begin_answer(self) -> None:
-        """A request has come as a whole, and takes as long as its answer does."""
+        """Stops the timeout: a whole request has come, and its answer may take any time."""
         self.is_busy = True
         self._stop_timer()
 
     def abort(self) -> None:
-        """Closes at once, without the closing message of TLS that the other side may never read."""
+        """Closes at once, without the closing message of TLS, which may never be read."""
         if isinstance(self._transport, asyncio.Transport):
             self._transport.abort()
         elif self._opening is not None:
@@ -134,7 +133,10 @@ class Connections:
         return len(self._open)
 
     def middleware(self) -> Middleware:
-        """Tells connections when a request begins and ends; goes before all others."""
+        """Tells connections when a request begins and ends.
+
+        It must come before all other middleware.
+        """
 
         @web.middleware
         async def follow(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -159,7 +161,7 @@ class Connections:
         return follow
 
     async def accept(self, listener: socket.socket, server: web.Server) -> None:
-        """Accepts for as long as the task lives."""
+        """Accepts connections until the task is cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -171,7 +173,7 @@ class Connections:
             self._take(accepted, _place(address[0]), server)
 
     def close(self) -> None:
-        """Ends all that are left."""
+        """Closes all connections that are left."""
         for each in list(self._open.values()):
             each.abort()
 
@@ -187,13 +189,13 @@ class Connections:
         connection.open(self._greet(accepted, connection))
 
     def _has_room(self, place: str) -> bool:
-        """Whether there is room for one more from there, or was made."""
+        """Whether there is room for one more from there; may close another to make room."""
         if self._by_address[place] >= self._limits.most_per_address:
             return self._make_room(each for each in self._open.values() if each.place == place)
         return self.count < self._limits.most or self._make_room(self._open.values())
 
     def _make_room(self, among: Iterable[_Connection]) -> bool:
-        """Ends the one that has been without a request for longest, if there is any."""
+        """Closes the connection that has been without a request for longest, if there is one."""
         found = next((each for each in among if not each.is_busy), None)
         if found is None:
             return False
@@ -232,7 +234,7 @@ async def accept_connections(
     limits: ConnectionLimits,
     context: ssl.SSLContext | None = None,
 ) -> AsyncIterator[int]:
-    """Serves an application for as long as the context lasts; gives the port."""
+    """Serves an application for as long as the context lasts; yields the port."""
     raise_descriptors()
     connections = Connections(limits, context)
     app.middlewares.insert(0, connections.middleware())
@@ -270,7 +272,7 @@ def _is_text(request: web.Request) -> bool:
 
 
 async def _listeners(host: str, port: int) -> list[socket.socket]:
-    """Sockets that listen on all addresses that a name stands for, on the same port."""
+    """Returns sockets that listen on all addresses of a name, on the same port."""
     loop = asyncio.get_running_loop()
     made: list[socket.socket] = []
     try:
@@ -294,7 +296,7 @@ async def _listeners(host: str, port: int) -> list[socket.socket]:
 
 
 def raise_descriptors() -> None:
-    """Lets the process have as many files and connections as the system allows it."""
+    """Raises the limit of open files and connections to what the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
@@ -304,7 +306,10 @@ def raise_descriptors() -> None:
 
 
 def _place(address: str) -> str:
-    """The address of a client; of IPv6 only the network, because a machine can choose the rest."""
+    """Returns the address of a client.
+
+    For IPv6 it is the network only, because a machine can choose the rest.
+    """
     known = ip_address(address.partition("%")[0])
     if not isinstance(known, IPv6Address):
         return str(known)

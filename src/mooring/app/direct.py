@@ -1,7 +1,6 @@
-"""A store in the same process, asked as an API server is: the same paths, bodies and refusals.
+"""Asks a store in the same process as if it were an API server: same paths, bodies, refusals.
 
-So everything that talks to an API server runs against the store without sockets and without
-noticing.
+So code that talks to an API server runs against the store without sockets and without change.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _WRITE = WriteOptions(manager="mooring")
 
 
 class DirectApi:
-    """Requests that are answered by the store itself."""
+    """Answers requests from the store itself."""
 
     def __init__(self, api: ObjectApi) -> None:
         self._api = api
@@ -78,7 +77,7 @@ class DirectApi:
             return await self._show(at, done.entry)
 
     async def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch, until its time is up."""
+        """Yields the lines of a watch, until its time is up."""
         query, store = _query(params), self._api.store
         with _refusals():
             at = self._at(path)
@@ -120,7 +119,7 @@ class DirectApi:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """What the store refuses is told as an API server's refusal is."""
+    """Turns refusals of the store into the errors that an API server's refusals raise."""
     try:
         yield
     except RequestRefused as refusal:

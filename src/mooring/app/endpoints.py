@@ -1,6 +1,6 @@
-"""What the server answers: health, metrics, the configuration in force and the page.
+"""The endpoints of the server: health, metrics, the configuration in force and the page.
 
-Before there is an engine it answers that it is alive, and not ready.
+Before there is an engine, the server answers that it is alive and not ready.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ Check = Callable[[], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What the endpoints tell. Checks are by name; a path without any answers that it is there."""
+    """The content of the endpoints.
+
+    Checks are by name; a path without any answers that it exists.
+    """
 
     metrics: Callable[[], Awaitable[bytes]]
     resources: Callable[[], AsyncIterator[bytes]]
@@ -56,18 +59,18 @@ class Content:
 async def serve_endpoints(
     settings: ServingSettings, content: Content, authorizer: Authorizer
 ) -> AsyncIterator[int]:
-    """Serves for as long as the context lasts; gives the port."""
+    """Serves for as long as the context lasts; yields the port."""
     async with serve_https(application(content, authorizer), settings) as port:
         yield port
 
 
 def application(content: Content, authorizer: Authorizer) -> web.Application:
-    """The routes, behind the authorizer."""
+    """Makes the application: all routes, behind the authorizer."""
     return build_routes(content, _guard(authorizer, content.page))
 
 
 def build_routes(content: Content, guard: Middleware) -> web.Application:
-    """The routes, behind the check of who may come in."""
+    """Makes the application: all routes, behind a function that checks who may read them."""
     app = web.Application(middlewares=[guard], client_max_size=_MOST_BYTES)
     if content.page is not None:
         content.page.mount(app)
@@ -145,7 +148,7 @@ def _text(write: Callable[[], str]) -> Handler:
 
 
 def health_route(health: HealthChecks) -> Handler:
-    """Answers with all checks of a path."""
+    """Makes the route that answers with all checks of a path."""
 
     async def check_all(request: web.Request) -> web.StreamResponse:
         exclude = request.query.getall("exclude", [])
@@ -172,7 +175,7 @@ def ping() -> None:
 
 @dataclass(frozen=True, slots=True)
 class HealthAnswer:
-    """What came of some checks: the text, and whether all is well."""
+    """The outcome of some checks: the text, and whether all passed."""
 
     ok: bool
     text: str
@@ -189,14 +192,14 @@ class HealthChecks:
         return check in self._checks
 
     def one(self, check: str) -> HealthAnswer:
-        """One check alone, which tells what is wrong."""
+        """Runs one check; its answer says what is wrong."""
         wrong = self._problem(check)
         return HealthAnswer(
             wrong is None, "ok" if wrong is None else f"internal server error: {wrong}\n"
         )
 
     def all(self, *, verbose: bool = False, exclude: Collection[str] = ()) -> HealthAnswer:
-        """All checks. What is wrong is only logged: everybody may read this."""
+        """Runs all checks. Problems are only logged, because everybody may read this."""
         lines = []
         failed = {}
         for check in self._checks:
@@ -226,12 +229,12 @@ class HealthChecks:
 
 
 def configz(configuration: Configuration) -> bytes:
-    """The configuration as JSON, under the name that kube-scheduler has it under."""
+    """Returns the configuration as JSON, under kube-scheduler's name for it."""
     return msgspec.json.encode({"componentconfig": spell_out(configuration)})
 
 
 def spell_out(configuration: Configuration) -> dict[str, Any]:
-    """The configuration as a file would write it, with everything spelt out."""
+    """Returns the configuration as a file would write it, with all defaults."""
     told: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
     for each in msgspec.structs.fields(SchedulerSettings):
         value = getattr(configuration, each.name)
@@ -261,7 +264,7 @@ def _profile(profile: ProfileConfiguration) -> dict[str, Any]:
 
 
 def _spell_out_value(value: Any) -> Any:
-    """Structs with all their fields, those that are as by default too. Keys are left out."""
+    """Returns structs with all their fields, defaults included. Keys are left out."""
     if isinstance(value, ExtenderTLS):
         value = value.hide_key()
     if isinstance(value, msgspec.Struct):
@@ -282,10 +285,10 @@ _WAITING = "it waits for the API server, whose version decides what is followed"
 
 @asynccontextmanager
 async def serve_early_probes(settings: ServingSettings) -> AsyncIterator[int]:
-    """Serves health checks for as long as the context lasts; gives the port.
+    """Serves health checks for as long as the context lasts; yields the port.
 
-    They tell nothing of the cluster. There is nobody yet who could review a token, so whatever else
-    is asked for is not available.
+    They say nothing about the cluster. No API server can review a token yet, so all other paths are
+    unavailable.
     """
     app = web.Application(middlewares=[_refuse])
     alive = {"ping": ping}

@@ -1,4 +1,4 @@
-"""Asking extenders what the engine wants to know, and counting how that went."""
+"""Asks extenders the questions of the engine, and counts the calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SUCCESS, _ERROR = "success", "error"
 
 
 class ExtenderCalls:
-    """All extenders of a configuration. Open it to ask them."""
+    """Calls all extenders of a configuration. Open it before use."""
 
     def __init__(self, extenders: Sequence[Extender], concurrency: int) -> None:
         """Raises ExtenderUnusable if certificates cannot be read."""
@@ -80,17 +80,17 @@ class ExtenderCalls:
 
     @property
     def series(self) -> Iterable[Series]:
-        """What is told of calls in metrics."""
+        """The figures of calls for the metrics."""
         return self._counts, self._durations
 
     def ask(self, action: AskExtender, tell: Callable[[Event], None]) -> None:
-        """Asks a question; the answer is told when it is known."""
+        """Asks a question; the answer is reported when it is known."""
         task = asyncio.get_running_loop().create_task(self._ask(action, tell))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Waits for no answer any more."""
+        """Stops waiting for answers."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -100,7 +100,7 @@ class ExtenderCalls:
         tell(await self.answer(action))
 
     async def answer(self, action: AskExtender) -> ExtenderAnswered:
-        """What an extender answers, or why it does not."""
+        """Returns the answer of an extender, or why there is none."""
         told = action.pod.uid, action.attempt, action.number
         try:
             return ExtenderAnswered(*told, await self._find_answer(action))
@@ -122,20 +122,23 @@ class ExtenderCalls:
         )
 
     def _encode_names(self, names: tuple[str, ...]) -> AskedNames:
-        """How names are written; mostly one pod after the other is asked about the same nodes."""
+        """Encodes names; the last result is kept, because like pods ask about the same nodes."""
         if self._asked.names is not names:
             self._asked = AskedNames(names, encode_names(names))
         return self._asked
 
     async def bind(self, action: BindPod) -> str:
-        """Has the extender bind a pod; returns why it did not. Raises CallFailed or ReplyError."""
+        """Asks the extender to bind a pod; returns why it did not.
+
+        Raises CallFailed or ReplyError.
+        """
         place = next(at for at, each in enumerate(self._extenders) if each.bind_verb)
         async with self._bindings:
             return await self._call(place, BIND, encode_binding(action), read_binding_error)
 
     @property
     def may_fail_to_bind(self) -> bool:
-        """Whether pods are bound in another way when the extender that binds fails."""
+        """Whether the plugins bind a pod if the extender that binds fails."""
         return any(each.ignorable and each.bind_verb for each in self._extenders)
 
     async def _call(self, place: int, verb: str, body: bytes, read: Callable[[bytes], _T]) -> _T:

@@ -1,4 +1,4 @@
-"""Asking one extender over HTTP: connections, TLS, bounds, and Go's words for what goes wrong."""
+"""Asks one extender over HTTP: connections, TLS, limits, and Go's texts for errors."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _CALLED = re.compile(r"\('([^']*)', (\d+)")
 
 
 class ExtenderUnusable(InputError):
-    """An extender whose certificates cannot be used; the text names the file."""
+    """The certificates of an extender cannot be used. The text names the file."""
 
 
 class CallFailed(MooringError):
-    """A call without a usable answer. `is_unknown` if it may have been carried out."""
+    """A call without a usable answer. `is_unknown` says that it may have been carried out."""
 
     def __init__(self, message: str, *, is_unknown: bool = False) -> None:
         super().__init__(message)
@@ -77,7 +77,7 @@ class ExtenderClient:
             await self._session.close()
 
     async def post(self, verb: str, body: bytes) -> bytes:
-        """Asks, and returns the answer; raises CallFailed. The verb is the word that is sent."""
+        """Sends a request and returns the answer; raises CallFailed. The verb is a path element."""
         assert self._session is not None, "the client is open"
         url = self._extender.url(verb)
         is_begun = False
@@ -107,7 +107,7 @@ class ExtenderClient:
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """The body, up to so many bytes, however it is compressed."""
+    """Returns the body, up to a number of bytes, decompressed."""
     parts, size, paused_at = [], 0, 0
     async for part in response.content.iter_any():
         size += len(part)
@@ -123,7 +123,7 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 def _describe(error: Exception) -> str:
-    """What went wrong before there was an answer, in Go's words where it has some."""
+    """Describes an error before the answer, in Go's words where Go has some."""
     match error:
         case aiohttp.TooManyRedirects():
             return f"stopped after {_MOST_REDIRECTS} redirects"
@@ -168,7 +168,7 @@ def _describe_tls(
 
 
 def find_proxy(url: str) -> str | None:
-    """The proxy that the environment names for a URL; calls to this machine use none."""
+    """Returns the proxy that the environment names for a URL; none for this machine."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if _is_here(host) or proxy_bypass(host):
@@ -184,7 +184,7 @@ def _is_here(host: str) -> bool:
 
 
 def make_context(extender: Extender) -> ssl.SSLContext:
-    """What TLS needs to know; raises ExtenderUnusable."""
+    """Makes the TLS context; raises ExtenderUnusable."""
     tls = extender.tls_config
     context = ssl.create_default_context()
     if not extender.checks_certificates:
@@ -204,7 +204,7 @@ def make_context(extender: Extender) -> ssl.SSLContext:
 
 
 def _show_certificate(context: ssl.SSLContext, tls: ExtenderTLS, at: str) -> None:
-    """Presents our own certificate to the extender, if there is one with its key."""
+    """Loads our own certificate and its key into the context, if there is one."""
     if not ((tls.cert_data or tls.cert_file) and (tls.key_data or tls.key_file)):
         return
     certificate = tls.cert_data or _read_file(tls.cert_file, f"{at}.certFile")

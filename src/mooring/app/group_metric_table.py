@@ -1,4 +1,4 @@
-"""The metrics of groups of pods and of preemption, as kube-scheduler 1.37 has them, and ours."""
+"""The metrics of groups of pods and of preemption: those of kube-scheduler 1.37, and our own."""
 
 from __future__ import annotations
 

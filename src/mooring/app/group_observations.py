@@ -1,4 +1,4 @@
-"""What the metrics tell of groups of pods, and of preemption for pods and groups."""
+"""Observes groups of pods, and preemption for pods and groups, for the metrics."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class RemoteHollowSettings:
-    """What is asked of hollow nodes on an API server."""
+    """The settings of hollow nodes on an API server."""
 
     hollow: HollowSettings
     #: The nodes that are looked after, by label; empty stands for all.
@@ -56,7 +56,7 @@ class RemoteHollowSettings:
 
 @asynccontextmanager
 async def _task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """Tasks of which the first that fails is the failure of all."""
+    """A task group that raises the first failure of its tasks."""
     try:
         async with asyncio.TaskGroup() as group:
             yield group
@@ -68,9 +68,9 @@ async def _task_group() -> AsyncIterator[asyncio.TaskGroup]:
 async def run_hollow_nodes(
     api: Requests, settings: RemoteHollowSettings
 ) -> AsyncIterator[HollowNodes]:
-    """Looks after nodes for as long as the context lasts; those that are there are known then.
+    """Runs nodes for as long as the context lasts; existing nodes are known when it begins.
 
-    What breaks it is raised when the context ends.
+    A failure is raised when the context ends.
     """
     mirror = HollowMirror()
     writes = HollowWrites(api, mirror)
@@ -99,9 +99,9 @@ def _reflect(api: Requests, mirror: HollowMirror, kind: str, params: dict[str, s
 
 
 async def make_remote_nodes(api: Requests, file: ShapeFile) -> int:
-    """Makes the nodes of a file with what belongs to them; returns how many were not there.
+    """Makes the nodes of a file with all that belongs to them; returns how many are new.
 
-    Raises InputError with the first that is refused.
+    Raises InputError with the first one that is refused.
     """
     made: list[bool] = []
     left = _number_nodes(file)

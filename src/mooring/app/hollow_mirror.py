@@ -1,4 +1,4 @@
-"""Nodes, pods and claims of an API server in a store, where hollow kubelets look for them."""
+"""Mirrors nodes, pods and claims of an API server in a store, which hollow kubelets read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TABLES = {"Node": "nodes", "Pod": "pods", "ResourceClaim": "resourceclaims.reso
 
 
 class HollowMirror:
-    """Takes in what reflectors deliver. Versions here are the store's own."""
+    """Takes in what reflectors deliver. Versions in the store are its own."""
 
     def __init__(self, clock: Clock = utc_now) -> None:
         self.api = ObjectApi(
@@ -67,7 +67,7 @@ class HollowMirror:
                 self._remove(self.api.kinds[_LEASES].table, key_of(LEASES, item.name))
 
     def forget(self, table: str, key: str) -> None:
-        """Drops what nobody here will read again."""
+        """Drops an object that is not needed any more."""
         with self._mirror():
             self._remove(table, key)
 
@@ -75,7 +75,7 @@ class HollowMirror:
         _log.error("Left out an object that cannot be read", kind=kind, object=key, problem=problem)
 
     def _know_namespace(self, name: str) -> None:
-        """Leases and events are made in namespaces, which are there as on the API server."""
+        """Makes the namespace in the store, because leases and events are written there."""
         kind = self.api.kinds["namespaces"]
         if self.api.find(kind, "", name) is None:
             with self._mirror():

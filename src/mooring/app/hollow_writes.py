@@ -1,4 +1,4 @@
-"""What hollow kubelets write to their store, sent to an API server."""
+"""Sends the writes of hollow kubelets from their store to an API server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Target = tuple[str, str]
 
 @dataclass(slots=True)
 class _Write:
-    """What is to be sent about one object; later writes are added to it."""
+    """The writes about one object that are to be sent; later ones are merged into it."""
 
     uid: str = ""
     #: Fields of the status that have changed, and conditions by type.
@@ -60,7 +60,7 @@ class _Write:
 
 
 class HollowWrites:
-    """Sends writes, those about one object in order and several at a time as one."""
+    """Sends writes: those about one object in order, and several at a time as one."""
 
     def __init__(
         self,
@@ -201,12 +201,12 @@ class HollowWrites:
 
 
 def _is_let_go(metadata: Json) -> bool:
-    """Whether a pod has ended and is there only because of a finalizer."""
+    """Whether a pod has ended and only a finalizer keeps it."""
     return "deletionTimestamp" in metadata and metadata.get("deletionGracePeriodSeconds") == 0
 
 
 def _strip(item: Json | None) -> Json:
-    """An object without what an API server gives it."""
+    """Returns an object without the fields that an API server sets."""
     made: Json = dict(item or {})
     given: dict[str, Any] = made.get("metadata") or {}
     left_out = ("uid", "resourceVersion", "creationTimestamp")

@@ -1,7 +1,7 @@
-"""An HTTPS server for as long as it is needed, and its certificate.
+"""Serves HTTPS for as long as it is needed, with a certificate.
 
-The certificate is given as files, kept in a folder, or made for the moment. It is followed when it
-changes.
+The certificate is given as files, kept in a folder, or made at the start. Changed files are read
+again.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _PAIR = "mooring"
 
 
 class CertificateError(InputError):
-    """A certificate that cannot be used; the text names its file."""
+    """A certificate that cannot be used. The text names its file."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateSettings:
-    """Where the certificate is. Without files one is made, and kept in `folder` if there is one."""
+    """Where the certificate is. Without files one is made, and kept in `folder` if given."""
 
     certificate_file: str = ""
     key_file: str = ""
@@ -64,7 +64,10 @@ class CertificateSettings:
 
 
 class Certificates:
-    """The TLS side of the server. Connections made after a `refresh` see the new certificate."""
+    """The TLS contexts of the server.
+
+    After a `refresh`, new connections get the new certificate.
+    """
 
     def __init__(self, settings: CertificateSettings) -> None:
         if bool(settings.certificate_file) != bool(settings.key_file):
@@ -86,7 +89,7 @@ class Certificates:
             _load(self.context, self._files)
 
     def refresh(self) -> bool:
-        """Reads the files again if they have changed; what cannot be used leaves things as is."""
+        """Reads the files again if they have changed; if they cannot be used, the old ones stay."""
         if self._files is None:
             return False
         try:
@@ -131,7 +134,7 @@ def _no_passphrase() -> str:
 
 
 def _versions(files: tuple[Path, Path]) -> tuple[tuple[int, int], ...]:
-    """What tells one version of the files from another."""
+    """Returns values that differ if the files have changed."""
     try:
         stats = [path.stat() for path in files]
     except OSError as error:
@@ -140,7 +143,7 @@ def _versions(files: tuple[Path, Path]) -> tuple[tuple[int, int], ...]:
 
 
 def _find_or_make_pair(folder: Path, names: tuple[str, ...]) -> tuple[Path, Path]:
-    """The pair that a folder has, made if it has none."""
+    """Returns the pair in a folder; makes one if there is none."""
     certificate, key = folder / f"{_PAIR}.crt", folder / f"{_PAIR}.key"
     if not (certificate.exists() and key.exists()):
         try:
@@ -161,7 +164,7 @@ def _write_pair(certificate: Path, key: Path, names: tuple[str, ...]) -> None:
 
 
 def make_self_signed(names: tuple[str, ...]) -> tuple[bytes, bytes]:
-    """A new key and a certificate for these names and addresses, as PEM."""
+    """Makes a key and a certificate for these names and addresses, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
     now = datetime.now(UTC)
@@ -195,7 +198,7 @@ def _general(name: str) -> x509.GeneralName:
 
 @dataclass(frozen=True, slots=True)
 class ServingSettings:
-    """Where to serve. Port 0 takes any that is free."""
+    """Where to serve. Port 0 means any free port."""
 
     bind_address: str = "0.0.0.0"
     secure_port: int = SECURE_PORT
@@ -207,9 +210,9 @@ class ServingSettings:
 async def serve_https(
     app: web.Application, settings: ServingSettings, *, is_lasting: bool = True
 ) -> AsyncIterator[int]:
-    """Serves for as long as the context lasts; gives the port.
+    """Serves for as long as the context lasts; yields the port.
 
-    What is not lasting makes room for something else, which logs the address.
+    If it is not lasting, another server follows on the same port and logs the address.
     """
     certificates = Certificates(settings.certificate)
     address = settings.bind_address, settings.secure_port

@@ -1,4 +1,4 @@
-"""The JSON of pods and nodes as the API server wrote it, for extenders."""
+"""Keeps the JSON of pods and nodes as the API server wrote it, for extenders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mooring.objects.pod import Pod
 
 
 class KeptManifests:
-    """What some extender may be sent: waiting pods, and nodes and placed pods if need be."""
+    """The texts that extenders may be sent: waiting pods, and if needed nodes and placed pods."""
 
     def __init__(self, extenders: Sequence[Extender]) -> None:
         whole = [each for each in extenders if not each.node_cache_capable]
@@ -28,11 +28,11 @@ class KeptManifests:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of which something is kept."""
+        """The kinds of which manifests are kept."""
         return ("Pod", "Node") if self._wants_nodes else ("Pod",)
 
     def keep(self, item: Object, raw: bytes | msgspec.Raw) -> None:
-        """Takes in the text of an object as it is now."""
+        """Stores the present text of an object."""
         if isinstance(item, Pod):
             if item.is_finished or (item.node_name and not self._wants_placed):
                 self._pods.drop(item.uid)
@@ -42,7 +42,7 @@ class KeptManifests:
             self._nodes.keep(item.name, raw)
 
     def drop(self, item: Object) -> None:
-        """Forgets an object that is gone."""
+        """Forgets a deleted object."""
         if isinstance(item, Pod):
             self._pods.drop(item.uid)
         elif isinstance(item, Node):
@@ -56,7 +56,7 @@ class KeptManifests:
 
 
 class _Texts:
-    """Texts by key. Each is brought into form when it is first read."""
+    """Texts by key. Each is trimmed when it is first read."""
 
     def __init__(self, *, managed_fields: bool) -> None:
         self._managed_fields = managed_fields

@@ -1,4 +1,4 @@
-"""Work that is done a bounded number of pieces at a time."""
+"""Runs a bounded number of coroutines at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Lane:
-    """At most `width` pieces of work at once; the rest waits in line."""
+    """Runs at most `width` pieces of work at once; the others wait in line."""
 
     def __init__(
         self,
@@ -33,14 +33,14 @@ class Lane:
         self.dropped = 0
 
     def __len__(self) -> int:
-        """How much is under way or waiting."""
+        """Returns how many pieces of work run or wait."""
         return self._unfinished
 
     def put(self, work: Work) -> None:
-        """Has a piece of work done, now or as soon as there is room."""
+        """Starts a piece of work, now or as soon as there is room."""
         self._unfinished += 1
         if len(self._workers) < self._width:
-            worker = asyncio.get_running_loop().create_task(self._labour(work))
+            worker = asyncio.get_running_loop().create_task(self._work(work))
             self._workers.add(worker)
             return
         self._waiting.append(work)
@@ -51,12 +51,12 @@ class Lane:
             self._on_drop()
 
     async def drain(self) -> None:
-        """Returns when all work that was put in is done."""
+        """Returns when all work is done."""
         while self._workers:
             await asyncio.wait(list(self._workers))
 
     async def stop(self) -> None:
-        """Drops what waits and cancels what is under way."""
+        """Drops waiting work and cancels running work."""
         self._waiting.clear()
         workers = list(self._workers)
         for worker in workers:
@@ -66,7 +66,7 @@ class Lane:
         self._workers.clear()
         self._unfinished = 0
 
-    async def _labour(self, work: Work) -> None:
+    async def _work(self, work: Work) -> None:
         # One worker does many pieces: starting a task for each would cost more than most of them.
         try:
             await self._do(work)

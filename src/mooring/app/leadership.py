@@ -1,4 +1,4 @@
-"""Which replica schedules: the one that holds the lease, and for as long as it renews it."""
+"""Elects the replica that schedules: it holds a lease and renews it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ OnChange = Callable[[bool, str], None]
 
 
 def boot_time() -> float:
-    """Seconds since the machine started, those included in which it was suspended.
+    """Returns the seconds since the machine started, including those while it was suspended.
 
-    A monotonic clock stands still meanwhile on Linux: a leader that wakes up would believe that
-    its lease has just been renewed.
+    On Linux a monotonic clock stops during suspension: a leader that wakes up would believe that it
+    has just renewed its lease.
     """
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -41,7 +41,7 @@ def boot_time() -> float:
 
 
 class LeadershipTerm:
-    """The time in which this candidate leads; once it is over, it never begins again.
+    """The time in which this candidate leads. Once it is over, it never begins again.
 
     All threads may ask whether it holds. Only its `Leadership` prolongs and ends it.
     """
@@ -56,7 +56,7 @@ class LeadershipTerm:
         return max(0.0, self._until - self._clock()) if self.holds() else 0.0
 
     def holds(self) -> bool:
-        """Whether nobody else can lead yet. To be asked before every write."""
+        """Whether no other candidate can lead yet. Ask this before every write."""
         if self._clock() >= self._until:
             # What was decided in it stays dropped, even if a late answer prolongs it.
             self._is_over = True
@@ -70,7 +70,10 @@ class LeadershipTerm:
 
 
 class _Spec(Wire, frozen=True):
-    """Who holds a lease. Its times are for people: clocks of different machines do not agree."""
+    """The holder of a lease.
+
+    Its times are for people: clocks of different machines do not agree.
+    """
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -83,10 +86,10 @@ class Leadership:
     """One candidate for a lease.
 
     A lease counts as held until it has not changed for its duration, measured by our own clock
-    from when we saw it change. The holder stops acting before that, `renew_deadline` after it last
-    *began* a renewal that succeeded. So two never act at once, whatever their wall clocks say.
+    since we saw the last change. The holder stops acting earlier: `renew_deadline` after it *began*
+    the last renewal that succeeded. So two never act at once, whatever their wall clocks say.
 
-    A candidate that is not well neither takes nor renews the lease, so that another can.
+    A candidate that is not well neither takes nor renews the lease, so that another one can.
 
     Give it an `Api` of its own: a renewal must not wait behind other requests.
     """
@@ -124,20 +127,20 @@ class Leadership:
 
     @property
     def leader(self) -> str:
-        """Who holds the lease, as far as we have seen; empty if nobody does."""
+        """The holder of the lease as last seen; empty if there is none."""
         return self._seen.holder_identity or ""
 
     @property
     def transitions(self) -> int:
-        """How often the lease went from one holder to another."""
+        """How often the lease changed its holder."""
         return self._seen.lease_transitions or 0
 
     def may_act(self) -> bool:
-        """Whether nobody else can hold the lease yet."""
+        """Whether no other candidate can hold the lease yet."""
         return self._term is not None and self._term.holds()
 
     async def campaign(self) -> LeadershipTerm:
-        """Returns once elected."""
+        """Returns once this candidate is elected."""
         while True:
             if self._is_well() and await self._try():
                 # An exchange that took too long has won a lease that may be another's by now.
@@ -158,7 +161,7 @@ class Leadership:
         self._step_down()
 
     async def release(self) -> None:
-        """Lets go of the lease, so that a standby need not wait for its end."""
+        """Gives up the lease, so that a standby need not wait for its end."""
         ours = self.leader == self._identity
         self._step_down()
         if not ours:
@@ -192,7 +195,7 @@ class Leadership:
             self.problem = "the lease could not be renewed in time"
 
     async def _try(self) -> bool:
-        """Acquires or renews the lease; whether it is ours now."""
+        """Acquires or renews the lease; returns whether it is ours now."""
         try:
             won = await self._renew_as_seen() or await self._acquire()
         except (ClientError, CredentialsError, msgspec.ValidationError) as error:
@@ -260,7 +263,7 @@ class Leadership:
         return True
 
     async def _take(self) -> None:
-        """Writes ourselves into the lease as we saw it; a conflict if it has changed since."""
+        """Writes ourselves into the lease as we saw it; conflicts if it has changed since."""
         ours = self.leader == self._identity
         spec = self._spec(acquired=not ours, transitions=self.transitions + (not ours))
         began = self._clock()
@@ -280,7 +283,7 @@ class Leadership:
         self._observe(await self._api.put(self._path, body))
 
     async def _look(self) -> bool:
-        """Reads the lease; whether there is one."""
+        """Reads the lease; returns whether there is one."""
         try:
             self._observe(await self._api.get(self._path))
         except ApiError as error:

@@ -1,7 +1,7 @@
 """Structured logs: a message and named values, one line per record, as text or JSON.
 
-Names and texts come from the cluster and are not to be trusted. Every value is quoted, and what
-could end a line or steer a terminal is escaped, so that no value can pass for a record of its own.
+Names and texts come from the cluster and are not trusted. Every value is quoted, and characters
+that could end a line or control a terminal are escaped. So no value can look like another record.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DEBUG_VERBOSITY = 4
 
 
 class Format(StrEnum):
-    """How lines look."""
+    """The format of log lines."""
 
     TEXT = "text"
     JSON = "json"
@@ -44,14 +44,17 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What is logged and how. The level is a name of the logging module, in any case."""
+    """What is logged, and how.
+
+    The level is a name of the logging module, in upper or lower case.
+    """
 
     format: Format = Format.TEXT
     level: str = "info"
 
 
 def level_of(verbosity: int) -> str:
-    """The level that a -v of Kubernetes' components stands for."""
+    """Returns the level for the -v flag of Kubernetes' components."""
     return "debug" if verbosity >= _DEBUG_VERBOSITY else "info"
 
 
@@ -74,7 +77,7 @@ class Log:
         self._log(logging.ERROR, message, fields)
 
     def exception(self, message: str, **fields: object) -> None:
-        """An error, with the traceback of the exception that is being handled."""
+        """Logs an error with the traceback of the exception that is being handled."""
         self._log(logging.ERROR, message, fields, with_traceback=True)
 
     def _log(
@@ -93,14 +96,17 @@ class Log:
 
 
 def make_log(name: str, level: int = logging.NOTSET) -> Log:
-    """The log of a part of the program. Messages of a given level are logged at any log level."""
+    """Makes the log of a part of the program.
+
+    If a level is given, its messages are logged from that level on, whatever the log level is.
+    """
     logger = logging.getLogger(name)
     logger.setLevel(level)
     return Log(logger)
 
 
 def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
-    """Sends all logs of the process, those of libraries too, to a stream (stderr) as lines."""
+    """Sends all logs of the process, also those of libraries, to a stream (stderr) as lines."""
     level = logging.getLevelNamesMapping().get(settings.level.upper())
     if level is None:
         known = ", ".join(sorted(each.lower() for each in _INITIALS))
@@ -121,7 +127,7 @@ def _fields(record: logging.LogRecord) -> Mapping[str, object]:
 
 
 def quote(value: object) -> str:
-    """A value in double quotes, on one line, with everything escaped that does not print."""
+    """Returns a value in double quotes on one line; characters that do not print are escaped."""
     text = json.dumps(value if isinstance(value, str) else str(value), ensure_ascii=False)
     return text if text.isprintable() else "".join(map(_escape, text))
 
@@ -134,14 +140,14 @@ def _escape(character: str) -> str:
 
 
 def _show(value: object) -> str:
-    """Numbers and booleans as they are, everything else in quotes."""
+    """Returns numbers and booleans as they are, everything else in quotes."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if type(value) in (int, float) else quote(value)
 
 
 class _TextLines(logging.Formatter):
-    """As Kubernetes' components log: I1115 14:03:07.123456 file.py:12] "Message" key="value"."""
+    """Formats as Kubernetes does: I1115 14:03:07.123456 file.py:12] "Message" key="value"."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC)
@@ -155,12 +161,12 @@ class _TextLines(logging.Formatter):
 
 
 def _key(name: str) -> str:
-    """The name of a value, in quotes unless it is an identifier: it may come from anywhere."""
+    """Returns the name of a value, in quotes unless it is an identifier."""
     return name if name.isidentifier() else quote(name)
 
 
 class _JsonLines(logging.Formatter):
-    """One JSON object per line."""
+    """Formats one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -186,9 +192,9 @@ def _plain(value: object) -> object:
 
 
 class RepeatFilter(logging.Filter):
-    """Drops a warning or error that was just logged in the same words with the same values.
+    """Drops a warning or error that was just logged with the same text and values.
 
-    When it is logged again, `repeated` tells how often it was dropped.
+    When it is logged again, `repeated` says how often it was dropped.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:

@@ -1,7 +1,7 @@
-"""A thread with an event loop of its own, watched from the thread that started it.
+"""A thread with its own event loop, watched from the thread that started it.
 
-A decision may take long, or never end. It runs on such a thread, so that signals, the lease and
-the endpoints, which the main thread serves, do not wait for it.
+A decision may take long, or never end. It runs on such a thread, so that signals, the lease and the
+endpoints, which the main thread serves, do not wait for it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STOP_SECONDS = 15.0
 
 
 class LoopThread(Generic[T]):
-    """Runs one coroutine to its end on a thread of its own.
+    """Runs one coroutine to its end on its own thread.
 
     `call`, `read`, `ended` and `stall_seconds` are for other threads.
     """
@@ -65,21 +65,27 @@ class LoopThread(Generic[T]):
         return self._loop is not None and not self._result.done()
 
     def stall_seconds(self) -> float:
-        """Seconds for which the loop has not turned, give or take a beat."""
+        """Returns how long the loop has not turned, to within one beat."""
         return max(0.0, monotonic() - self._turned_at) if self.is_running else 0.0
 
     async def wait(self) -> T:
-        """What the coroutine returns or raises. A cancelled wait does not end the thread."""
+        """Returns or raises what the coroutine returns or raises.
+
+        A cancelled wait does not end the thread.
+        """
         return await asyncio.shield(asyncio.wrap_future(self._result))
 
     def call(self, function: Callable[..., object], *args: Any) -> None:
-        """Has a function called on the loop when it turns, if it has begun and not ended."""
+        """Calls a function on the loop, if the loop has begun and not ended."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(function, *args)
 
     async def read(self, steps: Generator[None, None, R]) -> R:
-        """Runs steps on the loop, other work between them; TimeoutError if it stands still."""
+        """Runs steps on the loop, with other work between them.
+
+        Raises TimeoutError if the loop does not turn.
+        """
         if self._loop is None or not self.is_running:
             raise TimeoutError("the loop does not run")
         reading = asyncio.run_coroutine_threadsafe(in_slices(steps), self._loop)
@@ -122,7 +128,7 @@ class LoopThread(Generic[T]):
 
 
 async def wait_at_most(thread: LoopThread[T], seconds: float) -> bool:
-    """Waits for the thread to end; whether it did. What it raised is raised."""
+    """Waits for the thread to end; returns whether it did. Raises what the thread raised."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await thread.wait()
@@ -137,7 +143,7 @@ def exit_now(code: int) -> None:
 
 
 def on_signals(*numbers: signal.Signals, call: Callable[[], None]) -> None:
-    """Has the loop of the main thread call something when the process gets one of the signals."""
+    """Makes the loop of the main thread call a function when the process gets such a signal."""
     loop = asyncio.get_running_loop()
     for number in numbers:
         loop.add_signal_handler(number, call)
@@ -146,9 +152,9 @@ def on_signals(*numbers: signal.Signals, call: Callable[[], None]) -> None:
 def run_until_signal(
     thread: LoopThread[None], stop: Callable[[], None], compare: Callable[[], None]
 ) -> None:
-    """Starts the thread and waits for its end; at a signal it is asked to stop, on its loop.
+    """Starts the thread and waits for its end; a signal asks it to stop, on its loop.
 
-    SIGUSR2 asks it to compare instead. Ends the process if it does not stop in time.
+    SIGUSR2 asks it to compare instead. The process exits if the thread does not stop in time.
     """
 
     async def attend() -> None:

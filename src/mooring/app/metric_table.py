@@ -1,4 +1,4 @@
-"""Every metric that is exposed: name, type, labels, buckets and stability, as kube-scheduler's."""
+"""All metrics: name, type, labels, buckets and stability, as kube-scheduler has them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ PLUGIN_EXECUTION_DURATION = _histogram(
 PLUGIN_EVALUATION = _counter(
     "scheduler_plugin_evaluation_total",
     Level.BETA,
-    "How often a plugin had a say at an extension point.",
+    "How often a plugin was evaluated at an extension point.",
     "plugin",
     "extension_point",
     "profile",
@@ -113,7 +113,7 @@ QUEUE_INCOMING_PODS = _counter(
 PERMIT_WAIT_DURATION = _histogram(
     "scheduler_permit_wait_duration_seconds",
     Level.BETA,
-    "How long permits were waited for.",
+    "How long pods waited for permits.",
     _MILLISECOND,
     "result",
 )
@@ -270,7 +270,7 @@ CAUGHT_ERRORS = _counter(
 STALL = _gauge(
     "mooring_deciding_stall_seconds",
     Level.OURS,
-    "Seconds for which the thread that decides has not turned to anything else.",
+    "Seconds for which the deciding thread has been busy with one decision.",
 )
 TOO_COSTLY_PODS = _counter(
     "mooring_too_costly_pods_total",

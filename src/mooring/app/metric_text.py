@@ -47,7 +47,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 
 
 class _OneFamily(Collector):
-    """Stands for a registry with one metric: so one can be written at a time."""
+    """A registry with a single metric, so that one metric can be written at a time."""
 
     def __init__(self, family: Family) -> None:
         self._family = family
@@ -103,7 +103,7 @@ def _add_up(bounds: list[str], buckets: Buckets) -> list[tuple[str, float]]:
 
 
 async def pod_resources(engine: Engine, read: Read = in_slices) -> AsyncIterator[bytes]:
-    """All requests and limits of pods that have not ended, in Prometheus' text format."""
+    """Yields all requests and limits of pods that have not ended, in Prometheus' text format."""
     pods = await read(at_once(lambda: _pods(engine)))
     for name in (LIMIT, REQUEST):
         # By the identity of the template: its pods have the same resources.

@@ -1,8 +1,7 @@
-"""What /metrics tells: kube-scheduler's metrics, read from the observations and the engine.
+"""The content of /metrics: kube-scheduler's metrics, read from the observations and the engine.
 
-Gauges are computed when somebody asks, on the thread that decides, so nothing is locked and nothing
-is counted on the way of a decision. What may be long is done in slices. The text is written on the
-thread that serves.
+Gauges are computed on request, on the deciding thread, so that nothing is locked and decisions
+count nothing. Long computations run in slices. The serving thread writes the text.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _SLICE = 2_000
 
 
 class WorkerFigures(Protocol):
-    """What is known of the connection of a scheduler to its API server."""
+    """The figures of a scheduler's connection to its API server."""
 
     @property
     def absent(self) -> list[str]: ...
@@ -61,7 +60,7 @@ class WorkerFigures(Protocol):
 
 
 class Metrics:
-    """All metrics of a process: its own, and those that plugins declare."""
+    """All metrics of a process: Mooring's, and those that plugins declare."""
 
     def __init__(
         self,
@@ -70,7 +69,7 @@ class Metrics:
         read: Read = in_slices,
         stall_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`stall_seconds` tells for how many seconds no decision has ended."""
+        """`stall_seconds` returns for how many seconds no decision has ended."""
         self._read = read
         self._stall_seconds = stall_seconds
         #: As they were read last, for when a decision takes so long that they cannot be read.
@@ -88,22 +87,22 @@ class Metrics:
     # Hooks for those who act
 
     def note_leading(self, name: str, leading: bool) -> None:
-        """Takes note of who holds the lease of that name."""
+        """Notes who holds the lease of that name."""
         self._leading.set((name,), int(leading))
 
     def count_request(self, method: str, host: str, code: int | None, seconds: float) -> None:
-        """Takes note of a request to the API server; no code means that there was no answer."""
+        """Counts a request to the API server. An empty code means that there was no answer."""
         self._requests.add(("<error>" if code is None else str(code), method, host))
         self._request_durations.observe((method, host), seconds)
 
     def follow(self, worker: WorkerFigures) -> None:
-        """Tells from now on what it could not read or write."""
+        """Includes the figures of this worker from now on."""
         self._worker = worker
 
     # Reading
 
     async def text(self) -> bytes:
-        """Everything, in Prometheus' text format; as of the last time if a decision takes long."""
+        """Returns all metrics in Prometheus' text format; older ones if a decision takes long."""
         with suppress(TimeoutError):
             self._latest = await self._read(self._families())
         parts = []
@@ -114,7 +113,7 @@ class Metrics:
         return b"".join((*parts, generate_latest(self._process)))
 
     def _of_now(self) -> Iterator[Counts]:
-        """What is known without asking the thread that decides."""
+        """Yields metrics that need no answer of the deciding thread."""
         yield self._leading
         yield Counts(table.STALL, [((), self._stall_seconds())])
 
@@ -190,7 +189,7 @@ class Metrics:
         yield _by_one(table.CLASS_BYTES, {name: each.bytes for name, each in kept})
 
     def _of_likeness(self) -> Iterator[Counts]:
-        """How many pods could share answers, and who tells the others apart."""
+        """Yields how many pods could share answers, and which plugins tell the others apart."""
         alike, apart = Counts(table.LIKE_PODS), Counts(table.TOLD_APART)
         for name, classes in self._engine.classes.items():
             for result, count in classes.statistics.by_likeness.items():
@@ -212,7 +211,10 @@ class Metrics:
             yield from worker.extender_series
 
     def _of_plugins(self) -> Iterator[Family]:
-        """The metrics that plugins declare; those of a plugin in two profiles are one metric."""
+        """Returns metrics that plugins declare.
+
+        Those of a plugin in two profiles are one metric.
+        """
         families: dict[str, Family] = {}
         for profile in self._engine.profiles.values():
             for plugin in profile.plugins.values():
@@ -239,7 +241,7 @@ def _blames(waiting: Iterable[QueuedPod]) -> Iterator[tuple[str, str]]:
 
 
 def _of_exclusive_nodes(nodes: Nodes) -> Iterator[Counts]:
-    """Who holds how many nodes by exclusive pods, and what nobody requests of these."""
+    """Yields how many nodes exclusive pods hold, by namespace, and what is not requested there."""
     held, unrequested = Counts(table.EXCLUSIVE_NODES), Counts(table.STRANDED_RESOURCES)
     for namespace in sorted(nodes.exclusive_namespaces):
         rows = list(nodes.exclusive_rows(namespace))
@@ -252,7 +254,7 @@ def _of_exclusive_nodes(nodes: Nodes) -> Iterator[Counts]:
 
 
 def _of_extended_resources(extended: ExtendedView) -> Counts:
-    """The figures of extended resources that are kept as columns, summed over nodes."""
+    """Returns the figures of extended resources that are kept as columns, summed over nodes."""
     figures = Counts(table.EXTENDED_RESOURCE)
     for resource_type in extended:
         columns, pool = extended.columns(resource_type), extended.pool(resource_type)
@@ -265,7 +267,7 @@ def _of_extended_resources(extended: ExtendedView) -> Counts:
 
 
 def _by_one(metric: Metric, values: Mapping[str, int]) -> Counts:
-    """A metric with one label."""
+    """Makes a metric with one label."""
     return Counts(metric, (((label,), value) for label, value in values.items()))
 
 

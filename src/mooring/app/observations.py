@@ -1,7 +1,7 @@
-"""The observer of a running scheduler: keeps what the metrics tell of decisions.
+"""The observer of a running scheduler. It keeps figures about decisions for the metrics.
 
-It is told something for every pod, so it keeps plain numbers. What they amount to is worked out
-hundreds at a time, or when somebody reads the metrics.
+It is called for every pod, so it only stores numbers. They are evaluated hundreds at a time, or
+when the metrics are read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MANY = 2_048
 
 
 class Observations(GroupObservations):
-    """Counts and times. Made once for a process and given to its engine."""
+    """Counts and times. A process makes one and gives it to its engine."""
 
     def __init__(self, clock: Clock = perf_counter) -> None:
         super().__init__(clock)

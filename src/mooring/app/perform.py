@@ -1,4 +1,4 @@
-"""Carrying out what the engine asks for, some of it at a time, and telling it what came of it."""
+"""Carries out the actions of the engine, a bounded number at a time, and reports the outcomes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _EVENTS_WIDTH, _MOST_EVENTS = 16, 50_000
 
 
 def today() -> datetime:
-    """The time of day, for what people read."""
+    """Returns the present date and time, for texts that people read."""
     return datetime.now(UTC)
 
 
@@ -96,23 +96,23 @@ class Performer:
 
     @property
     def backlog(self) -> int:
-        """How much is under way or waiting, events aside."""
+        """How many actions run or wait, without events."""
         return len(self._lane)
 
     @property
     def dropped_events(self) -> int:
-        """How many events were dropped because they came too fast."""
+        """How many events were dropped because there were too many."""
         return self._event_lane.dropped
 
     @property
     def claim_creations(self) -> Mapping[str, int]:
-        """How many claims for extended resources were made or could not be, by status."""
+        """How many claims for extended resources were made or failed, by status."""
         return self._claims.creations
 
     def perform(self, action: Action) -> None:
-        """Starts an action; its outcome is told when it is known.
+        """Starts an action; its outcome is reported when it is known.
 
-        What was decided too late, after leadership was lost, is dropped: others decide by now.
+        After leadership is lost, actions are dropped, because another replica decides by then.
         """
         if self._may_act():
             self._start(action)
@@ -137,13 +137,13 @@ class Performer:
                 _log.warning(action.message, profile=action.profile)
 
     async def drain(self) -> None:
-        """Returns when everything that was asked for is done."""
+        """Returns when all actions are done."""
         await self._lane.drain()
         await self._extender_lane.drain()
         await self._event_lane.drain()
 
     async def stop(self) -> None:
-        """Cancels what is under way."""
+        """Cancels all running actions."""
         await self._extenders.stop()
         await self._extender_lane.stop()
         await self._lane.stop()
@@ -243,7 +243,7 @@ class Performer:
             self._tell(failed)
 
     async def _change_claims(self, action: WriteClaims | RevokeClaims | ReleaseClaim) -> None:
-        """Changes the claims of a pod, one thing after the other, in the order of the actions."""
+        """Changes the claims of a pod, one action after the other, in their order."""
         uid = action.pod.uid
         before = self._claiming.get(uid)
         done = self._claiming[uid] = asyncio.get_running_loop().create_future()
@@ -278,7 +278,7 @@ class Performer:
             self._tell(outcome)
 
     async def _revoke(self, action: RevokeClaims) -> Event | None:
-        """What its claims have, as far as that is known at once."""
+        """Takes back the claims of a pod; returns what is known about them at once."""
         made = self._claims.forget(action.pod.uid)
         revocation = await self._revoker.revoke(action, made)
         if revocation.is_done:

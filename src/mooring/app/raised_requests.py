@@ -1,7 +1,8 @@
-"""Requests of exclusive pods, raised to the size of a node, so that autoscalers understand them.
+"""Raises the requests of exclusive pods to the size of a node, for cluster autoscalers.
 
-A cluster autoscaler counts requests and knows no coexist policy. An exclusive pod that asks for as
-much as the smallest node it suits has left beside its daemons gets a node of its own there, too.
+A cluster autoscaler counts requests and does not know the coexist policy. If an exclusive pod
+requests what the smallest suitable node has left beside its daemons, the autoscaler gives it a node
+of its own, too.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class NodeSizes:
         self._nodes: dict[str, Node] = {}
 
     def find_smallest(self, pod: Pod) -> tuple[str, Mapping[str, int]] | None:
-        """The smallest node that suits an exclusive pod, and what is left there beside daemons."""
+        """Returns the smallest node that suits an exclusive pod, and its room beside daemons."""
         asked = dict(pod.spec.requests)
         for node in sorted(filter(lambda each: _suits(pod, each), self._nodes.values()), key=_size):
             room = self._room(node)
@@ -71,10 +72,10 @@ class NodeSizes:
 
 
 def raise_requests(pod: Pod, manifest: Mapping[str, Any], sizes: NodeSizes) -> list[dict[str, Any]]:
-    """The JSON patch that raises the requests of a pod; empty if nothing is to be changed.
+    """Returns the JSON patch that raises the requests of a pod; empty if nothing changes.
 
-    Only exclusive pods without a node are changed. A limit stays as it is: the first container
-    without one for a resource asks for what is missing of it.
+    Only exclusive pods without a node are changed. Limits stay as they are: the first container
+    without a limit for a resource requests what is missing.
     """
     if not is_exclusive(pod) or pod.node_name or pod.spec.resources is not None:
         return []
@@ -91,7 +92,7 @@ def raise_requests(pod: Pod, manifest: Mapping[str, Any], sizes: NodeSizes) -> l
 
 
 def encode_patch(patch: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The fields of a review's answer that carry a patch."""
+    """Returns the fields of a review's answer that carry a patch."""
     if not patch:
         return {}
     text = base64.b64encode(msgspec.json.encode(patch)).decode()
@@ -115,7 +116,7 @@ def _raise(
 
 
 def _own_request(pod: Pod, at: int, resource: str) -> int:
-    """What one container asks for, in the unit of its column."""
+    """Returns the request of one container, in the unit of its column."""
     alone = msgspec.structs.replace(
         pod.spec, containers=(pod.spec.containers[at],), init_containers=None, overhead=None
     )
@@ -123,7 +124,7 @@ def _own_request(pod: Pod, at: int, resource: str) -> int:
 
 
 def _merge_parents(containers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Steps that make the mappings which later steps write into."""
+    """Yields steps that make the mappings which later steps write into."""
     steps: list[dict[str, Any]] = []
     for at, container in enumerate(containers):
         resources = container.get("resources")

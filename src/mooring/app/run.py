@@ -1,9 +1,9 @@
-"""A running scheduler: two threads, and who does what.
+"""A running scheduler: two threads and their work.
 
-The thread that decides (`worker`) follows the cluster, decides and writes. The main thread does
-what must go on whatever a decision takes: it renews the lease, answers at the endpoints and hears
-signals. They share the engine, which the main thread reads in steps that it has run on the other
-thread, and the term of leadership, which every write asks about.
+The deciding thread (`worker`) follows the cluster, decides and writes. The main thread does what
+must go on during a long decision: it renews the lease, answers at the endpoints and handles
+signals. They share the engine, which the main thread reads in steps that run on the other thread,
+and the term of leadership, which is checked before every write.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Connect = Callable[[], Awaitable[Connection]]
 
 @dataclass(frozen=True)
 class Record:
-    """Where to write down what the scheduler sees and decides."""
+    """Where to record what the scheduler sees and decides."""
 
     path: Path
     setup: Setup
@@ -70,7 +70,7 @@ class Record:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What is asked of a running scheduler, its configuration aside."""
+    """The settings of a running scheduler, besides its configuration."""
 
     identity: str
     #: Requests a second at most, and at once; 0 goes by `clientConnection` of the configuration.
@@ -90,9 +90,9 @@ class RunSettings:
 def schedule(
     connect: Connect, engine: Engine, observations: Observations, settings: RunSettings
 ) -> int:
-    """Runs an engine, which is observed, until told to stop or until its lead is lost.
+    """Runs an observed engine until a signal stops it or its lease is lost.
 
-    Returns the exit code, if all threads have ended; else ends the process with it.
+    Returns the exit code if all threads have ended; else it ends the process with that code.
     """
     running = _MainThread(connect, engine, observations, settings)
     code = uvloop.run(running.run())
@@ -102,7 +102,7 @@ def schedule(
 
 
 class _MainThread:
-    """What the main thread does."""
+    """The work of the main thread."""
 
     def __init__(
         self, connect: Connect, engine: Engine, observations: Observations, settings: RunSettings
@@ -122,7 +122,7 @@ class _MainThread:
         return self._thread.is_running
 
     async def run(self) -> int:
-        """Runs until the end; returns the exit code."""
+        """Runs to the end; returns the exit code."""
         on_signals(signal.SIGTERM, signal.SIGINT, call=self._stopping.set)
         on_signals(signal.SIGUSR2, call=partial(self._thread.call, self._worker.compare))
         async with AsyncExitStack() as stack:
@@ -149,7 +149,7 @@ class _MainThread:
             return await self._attend(leadership)
 
     async def _decide(self) -> None:
-        """What the other thread does."""
+        """The work of the deciding thread."""
         try:
             await self._worker.run()
         finally:
@@ -174,7 +174,7 @@ class _MainThread:
     def _make_client(
         self, connection: Connection, qps: float = 0, burst: int = 0, most: int = 4
     ) -> AbstractAsyncContextManager[Api]:
-        """A client of the main thread: neither pace nor connections are shared with bindings."""
+        """Makes a client for the main thread that does not wait behind bindings."""
 
         def observe(*request: object) -> None:
             self._thread.call(self._metrics.count_request, *request)
@@ -212,7 +212,7 @@ class _MainThread:
         )
 
     async def _attend(self, leadership: Leadership | None) -> int:
-        """Leads, until told to stop or until the lead is lost."""
+        """Leads until a signal stops it or the lease is lost."""
         ended = asyncio.create_task(self._thread.wait())
         leading = asyncio.create_task(self._lead(leadership))
         stopping = asyncio.create_task(self._stopping.wait())
@@ -234,7 +234,7 @@ class _MainThread:
         return _LOST if lost else _STOPPED
 
     async def _lead(self, leadership: Leadership | None) -> None:
-        """Waits until the cluster is known, then leads; returns when the lead is lost."""
+        """Waits until the cluster is known, then leads; returns when the lease is lost."""
         await asyncio.shield(asyncio.wrap_future(self._worker.known))
         if leadership is None:
             self._thread.call(self._worker.lead, lambda: True)
@@ -246,7 +246,7 @@ class _MainThread:
         _log.error("Leadership is lost", leader=leadership.leader, problem=leadership.problem)
 
     async def _end_deciding(self, *, lost: bool) -> None:
-        """Has the other thread end. What was decided is carried out, unless the lead is lost."""
+        """Ends the deciding thread. Decisions are carried out, unless the lease is lost."""
         _log.info("Stopping")
         self._thread.call(self._worker.quit if lost else self._worker.stop)
         seconds = _GRACE_SECONDS if lost else DRAIN_SECONDS + _GRACE_SECONDS
@@ -264,10 +264,10 @@ class _Seconds:
 
 
 def _write_seconds(election: LeaderElection) -> _Seconds:
-    """How long a write may take until it is sent, and until it is answered.
+    """Returns how long a write may take until it is sent, and until it is answered.
 
-    A leader asks before a write, and acts until `renew_deadline` after its last renewal. So what is
-    sent within the rest of the lease is sent before another can lead.
+    A leader checks its term before a write, and acts until `renew_deadline` after its last renewal.
+    So a write that is sent within the rest of the lease is sent before another replica can lead.
     """
     if not election.leader_elect:
         return _Seconds(_LONGEST_CONNECT_SECONDS, _LONGEST_WRITE_SECONDS)
@@ -278,7 +278,7 @@ def _write_seconds(election: LeaderElection) -> _Seconds:
 
 @dataclass(frozen=True, slots=True)
 class ProcessChecks:
-    """Health checks of the process, by name, and what it says of itself."""
+    """The health checks of the process, by name, and its pages about itself."""
 
     live: dict[str, Check] = field(default_factory=dict)
     ready: dict[str, Check] = field(default_factory=dict)
@@ -289,7 +289,7 @@ class ProcessChecks:
 def content(
     engine: Engine, metrics: Metrics, worker: Worker, read: Read, checks: ProcessChecks
 ) -> Content:
-    """What the endpoints of a running scheduler tell."""
+    """Makes the content of the endpoints of a running scheduler."""
     metrics.follow(worker)
     return Content(
         metrics=metrics.text,

@@ -1,4 +1,4 @@
-"""The loop: what happened goes into the engine, what it decides goes to the performer."""
+"""The loop: events go into the engine, its actions go to the performer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _INTAKE = 512
 
 
 class Feed:
-    """Where reflectors deliver to. With a recorder or extenders, they keep the JSON of objects."""
+    """The sink of reflectors. With a recorder or extenders, it keeps the JSON of objects."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Feed:
         recorder: Recorder | None = None,
         manifests: KeptManifests | None = None,
     ) -> None:
-        """`manifests` keeps what extenders may be sent."""
+        """`manifests` keeps the texts that extenders may be sent."""
         self._tell = tell
         self._recorder = recorder
         self._manifests = manifests
@@ -65,7 +65,7 @@ class Feed:
 
 
 class ActionQueue(Protocol):
-    """Carries out what is decided."""
+    """Carries out actions."""
 
     @property
     def backlog(self) -> int: ...
@@ -74,7 +74,7 @@ class ActionQueue(Protocol):
 
 
 class Scheduler:
-    """Drives an engine. All of it runs in one task, so that no decision is ever interleaved."""
+    """Drives an engine. All of it runs in one task, so decisions never interleave."""
 
     def __init__(
         self,
@@ -94,33 +94,33 @@ class Scheduler:
         engine.on_answer = self._tell_from_anywhere
 
     def tell(self, event: Event) -> None:
-        """Something happened."""
+        """Takes in an event."""
         self._inbox.append(event)
         self.wake()
 
     def _tell_from_anywhere(self, event: Event) -> None:
-        """A plugin says something: on this thread within a decision, or on one of its own."""
+        """Takes in an event of a plugin: from this thread in a decision, or from another one."""
         self._inbox.append(event)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.wake)
 
     def lead(self, performer: ActionQueue) -> None:
-        """Begins to decide. Until then the cluster is only followed, so that it is known."""
+        """Begins to decide. Until then it only follows the cluster."""
         self._performer = performer
         self.wake()
 
     def rest(self) -> None:
-        """Makes no further decision."""
+        """Stops deciding."""
         self._performer = None
 
     def wake(self) -> None:
-        """Looks again whether there is something to do."""
+        """Checks again whether there is something to do."""
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
     async def catch_up(self) -> None:
-        """Returns once everything that has happened so far was taken in."""
+        """Returns once all events so far are taken in."""
         caught_up = self._caught_up = asyncio.Event()
         self.wake()
         await caught_up.wait()

@@ -1,4 +1,4 @@
-"""Runs beside another scheduler: watches, decides what it decides, writes nothing."""
+"""Runs beside another scheduler: watches, decides the same pods, and writes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mooring.record.recorder import Recorder
 from mooring.world.shadow_judge import Shadow
 
 from . import logs
-from .garbage import settle_garbage
+from .python_garbage import freeze_objects
 from .scheduler import Feed
 from .worker import make_reflectors
 
@@ -53,7 +53,7 @@ class ShadowFollower:
             self._sweep(now)
 
     def _sweep(self, now: float) -> None:
-        """Has the engine drop what nobody asked for. Without a budget it decides nothing."""
+        """Lets the engine drop unused answers. Without a budget it decides nothing."""
         self._next_sweep = now + _SWEEP_SECONDS
         engine, recorder = self.shadow.engine, self._recorder
         made = engine.step(now, 0) if recorder is None else recorder.step(engine, now, 0)
@@ -72,9 +72,9 @@ async def shadow_cluster(
 ) -> AsyncIterator[Shadow]:
     """Follows a cluster for as long as the context lasts; it is known when the context begins.
 
-    With a recorder, all that is seen is written down, and each placement as it is judged at first:
-    looking back changes the order of things within the engine, which a replay would have to repeat.
-    `percentage` is that of the nodes that the other looks at.
+    With a recorder, all events are recorded, and each placement as it is judged at first: looking
+    back changes the order within the engine, which a replay would have to repeat. `percentage` is
+    the percentage of nodes that the other scheduler looks at.
     """
     shadow = Shadow(engine, perf_counter, looks_back=recorder is None, percentage=percentage)
     follower = ShadowFollower(shadow, recorder, clock)
@@ -89,7 +89,7 @@ async def shadow_cluster(
             for reflector in reflectors:
                 await reflector.synced.wait()
             shadow.begin()
-            settle_garbage()
+            freeze_objects()
             cluster = engine.cluster
             _log.info("The cluster is known", nodes=len(cluster.nodes), pods=len(cluster.pods))
             yield follower.shadow

@@ -1,6 +1,6 @@
-"""What a shadow has seen so far, live: a page, the report as JSON, and metrics.
+"""Shows live what a shadow has seen so far: a page, the report as JSON, and metrics.
 
-It is served by plain HTTP on loopback only, because it names pods and nodes to everybody who asks;
+It serves plain HTTP on loopback only, because it names pods and nodes to everybody who asks;
 `kubectl port-forward` brings it to a desk.
 """
 
@@ -28,7 +28,7 @@ _REFRESH_SECONDS = 5
 
 @asynccontextmanager
 async def serve_shadow(shadow: Shadow, port: int) -> AsyncIterator[str]:
-    """Serves for as long as the context lasts; gives the address."""
+    """Serves for as long as the context lasts; yields the address."""
 
     def answer(make: Callable[[ShadowReport], str], kind: str) -> Handler:
         async def handle(request: web.Request) -> web.Response:
@@ -49,7 +49,7 @@ def make_json(report: ShadowReport) -> str:
 
 
 def make_metrics(report: ShadowReport) -> str:
-    """The figures as Prometheus reads them."""
+    """Returns the figures in Prometheus' text format."""
     return "".join(f"{line}\n" for line in _metric_lines(report))
 
 
@@ -60,11 +60,31 @@ def _metric_lines(report: ShadowReport) -> Iterator[str]:
     for agreement, count in report.by_agreement.items():
         yield f'{name}{{agreement="{agreement}"}} {count}'
     figures = (
-        ("mooring_shadow_agreement_percent", "On a node that is best here.", report.agreement),
-        ("mooring_shadow_explained_percent", "Or as sampling explains.", report.explained),
-        ("mooring_shadow_placeable_pods", "Wait there, fit here.", len(report.placeable)),
-        ("mooring_shadow_decision_seconds", "Mean time to decide a pod here.", report.our_seconds),
-        ("mooring_shadow_binding_seconds", "Mean time until bound there.", report.their_seconds),
+        (
+            "mooring_shadow_agreement_percent",
+            "Share of placements on a node that Mooring also ranks best.",
+            report.agreement,
+        ),
+        (
+            "mooring_shadow_explained_percent",
+            "The same, plus placements that sampling of nodes explains.",
+            report.explained,
+        ),
+        (
+            "mooring_shadow_placeable_pods",
+            "Pods that wait under the other scheduler and that Mooring would place.",
+            len(report.placeable),
+        ),
+        (
+            "mooring_shadow_decision_seconds",
+            "Mean time that Mooring takes to decide a pod.",
+            report.our_seconds,
+        ),
+        (
+            "mooring_shadow_binding_seconds",
+            "Mean time until the other scheduler binds a pod.",
+            report.their_seconds,
+        ),
     )
     for name, text, value in figures:
         yield f"# HELP {name} {text}"
@@ -74,10 +94,18 @@ def _metric_lines(report: ShadowReport) -> Iterator[str]:
 
 
 def _use_lines(use: ClusterUse) -> Iterator[str]:
-    """How the cluster is used under the other scheduler."""
+    """Yields figures about the use of the cluster by the other scheduler."""
     by_resource = (
-        ("mooring_shadow_requested_percent", "Of what nodes have.", use.use),
-        ("mooring_shadow_fragmented_percent", "Of what is free, in small pieces.", use.fragmented),
+        (
+            "mooring_shadow_requested_percent",
+            "Share of the allocatable amount that pods request.",
+            use.use,
+        ),
+        (
+            "mooring_shadow_fragmented_percent",
+            "Share of the free amount that lies in pieces too small for usual pods.",
+            use.fragmented,
+        ),
     )
     for name, text, values in by_resource:
         yield f"# HELP {name} {text}"
@@ -86,14 +114,22 @@ def _use_lines(use: ClusterUse) -> Iterator[str]:
             yield f'{name}{{resource="{resource}"}} {value}'
     figures = (
         ("mooring_shadow_nodes_in_use", "Nodes with ordinary pods.", use.nodes_in_use),
-        ("mooring_shadow_stranded_gpus", "Free, and of use to no GPU pod.", use.stranded_gpus),
-        ("mooring_shadow_pods_beside_gpus", "Without GPUs, on GPU nodes.", use.pods_beside_gpus),
+        ("mooring_shadow_stranded_gpus", "Free GPUs that no GPU pod can use.", use.stranded_gpus),
+        (
+            "mooring_shadow_pods_beside_gpus",
+            "Pods without GPUs on nodes with GPUs.",
+            use.pods_beside_gpus,
+        ),
         (
             "mooring_shadow_exclusive_pods_that_share",
-            "To be alone on their node, and not.",
+            "Exclusive pods that share their node with ordinary pods.",
             use.exclusive_pods_that_share,
         ),
-        ("mooring_shadow_partial_gangs", "With fewer members than needed.", use.partial_gangs),
+        (
+            "mooring_shadow_partial_gangs",
+            "Gangs that run with fewer members than their minimum.",
+            use.partial_gangs,
+        ),
     )
     for name, text, count in figures:
         yield f"# HELP {name} {text}"
@@ -106,7 +142,7 @@ def _live_page(report: ShadowReport) -> str:
 
 
 def make_page(report: ShadowReport, refresh: int | None = None) -> str:
-    """The report as a page that needs nothing else; it may load itself again."""
+    """Returns the report as a page that needs no other file; it may reload itself."""
     rows = "".join(
         f"<tr><td>{escape(each.pod)}<td>{escape(each.agreement)}<td>{escape(each.theirs)}"
         f"<td>{each.their_score}<td>{escape(each.ours)}<td>{each.our_score}"

@@ -45,7 +45,7 @@ _IDENTITY = "mooring-up"
 
 
 class Reach(StrEnum):
-    """How the scheduler talks to the API server, if there is a scheduler."""
+    """How the scheduler reaches the API server, if there is a scheduler."""
 
     DIRECT = "direct"
     HTTP = "http"
@@ -54,7 +54,7 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class UpSettings:
-    """What is asked of a cluster."""
+    """The settings of a cluster."""
 
     server: ServerSettings = field(default_factory=ServerSettings)
     nodes: ShapeFile
@@ -70,12 +70,12 @@ class UpSettings:
 
 
 def _compare_nothing() -> None:
-    """Without a scheduler there is no picture to compare."""
+    """Does nothing: without a scheduler there is no cache to compare."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """Where the parts of a running cluster are found."""
+    """The addresses and files of a running cluster."""
 
     server: str
     kubeconfig: Path
@@ -97,9 +97,9 @@ async def up(
     ready: Callable[[Ready], Awaitable[None]],
     stopping: asyncio.Event,
 ) -> None:
-    """Runs a cluster until it is to stop.
+    """Runs a cluster until it is stopped.
 
-    Once it is ready, `ready` goes on beside it; what that raises is the end of both.
+    Once it is ready, `ready` runs beside it; an exception of `ready` ends both.
     """
     async with AsyncExitStack() as stack:
         copies = [] if settings.read_copies is None else await settings.read_copies()
@@ -137,7 +137,7 @@ async def up(
 
 
 def _adopt(server: Server, copies: list[Copied], settings: UpSettings) -> tuple[str, ...]:
-    """Takes over the objects of another cluster; returns what is to be said of it."""
+    """Takes over the objects of another cluster; returns notes for the user."""
     if settings.read_copies is None:
         return ()
     report = adopt_all(server.api, copies, with_values=settings.with_values)
@@ -155,7 +155,7 @@ def _checks(stopping: asyncio.Event) -> ProcessChecks:
 async def _run_parts(
     parts: list[Coroutine[Any, Any, None]], scheduling: Worker | None, stopping: asyncio.Event
 ) -> None:
-    """Runs all parts until they are to stop; the failure of one is that of all."""
+    """Runs all parts until they are stopped; the failure of one ends all."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(part) for part in parts]
@@ -170,7 +170,7 @@ async def _run_parts(
 
 
 async def _schedule(worker: Worker, stopping: asyncio.Event) -> None:
-    """Schedules until it is to stop; what was decided by then is finished."""
+    """Schedules until it is stopped, and then finishes what was decided."""
     deciding = asyncio.create_task(worker.run())
     stop = asyncio.create_task(stopping.wait())
     try:
@@ -185,7 +185,7 @@ async def _schedule(worker: Worker, stopping: asyncio.Event) -> None:
 
 @asynccontextmanager
 async def _connect(server: Server, reach: Reach, kubeconfig: Path) -> AsyncIterator[Requests]:
-    """How the scheduler asks the API server."""
+    """Yields the connection of the scheduler to the API server."""
     if reach is Reach.DIRECT:
         yield DirectApi(server.api)
         return
@@ -194,12 +194,12 @@ async def _connect(server: Server, reach: Reach, kubeconfig: Path) -> AsyncItera
 
 
 class KubeconfigError(InputError):
-    """A file that must not be overwritten; the text names it."""
+    """A file that must not be overwritten. The text names it."""
 
 
 @contextmanager
 def write_kubeconfig(content: Mapping[str, Any], wanted: Path | None) -> Iterator[Path]:
-    """Writes the file, which only its owner can read. A temporary file is removed at the end."""
+    """Writes a file that only its owner can read. A temporary file is removed at the end."""
     text = yaml.safe_dump(dict(content), sort_keys=False)
     if wanted is not None:
         _refuse_strangers(wanted, content["current-context"])
@@ -240,13 +240,13 @@ def _write(path: Path, text: str) -> None:
 
 @asynccontextmanager
 async def loopback_site(content: Content, entry: Entry) -> AsyncIterator[str]:
-    """Serves on a free port of this machine for as long as the context lasts; gives the address.
+    """Serves on a free port of this machine while the context lasts; yields the address.
 
-    By plain HTTP. No browser trusts a certificate that was made a moment ago, and a try-out must
-    not teach anybody to click warnings away. What goes over loopback can be read by the
-    administrator alone, and browsers treat it like HTTPS. The cookie that lets a browser in goes
-    without its `secure` flag then, because not all browsers keep such a cookie over HTTP; scripts
-    cannot read it, and other sites cannot have it sent.
+    It uses plain HTTP. No browser trusts a certificate that was made a moment ago, and a try-out
+    must not teach anybody to click warnings away. Only the administrator can read what goes over
+    loopback, and browsers treat it like HTTPS. The cookie that lets a browser in has no `secure`
+    flag, because not all browsers keep such a cookie over HTTP; scripts cannot read it, and other
+    sites cannot make browsers send it.
     """
     if content.page is None:
         raise ValueError("there is no page to let anybody in to")

@@ -1,12 +1,12 @@
-"""The validating admission webhook of the coexist policy: AdmissionReview v1 over HTTPS.
+r"""The validating admission webhook of the coexist policy: AdmissionReview v1 over HTTPS.
 
-What an API server does with an answer decides how each problem is answered:
+The API server's reaction to an answer decides how each problem is answered:
 
-- status 200 with `allowed: false` and the uid of the review refuses the request, always;
-- any other status, and a wrong uid, leave the request to `failurePolicy`, which may let it through.
+- status 200 with `allowed: false` and the uid of the review always refuses the request;
+- any other status, or a wrong uid, leaves the request to `failurePolicy`, which may admit it.
 
-So a review that cannot be read is refused as long as its uid can be found: nobody gets around the
-policy by a pod that we cannot read. Who sends no review at all gets a status of 4xx.
+So a review that cannot be read is refused as long as its uid can be found: no pod gets around the
+policy because it cannot be read. A request that is not a review gets a status of 4xx.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _BEGINNING_BYTES = 1024
 
 
 class OnError(StrEnum):
-    """What to answer when the pods of the cluster, or the one in question, are not known."""
+    """The answer while the pods of the cluster, or the pod in question, are not known."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -128,7 +128,7 @@ class Webhook:
         trusts_callers: bool = False,
         sizes: NodeSizes | None = None,
     ) -> None:
-        """Trust callers if only an API server gets through to here.
+        """`trusts_callers` says that only an API server can reach the webhook.
 
         With `sizes`, requests of exclusive pods are raised to the size of a node.
         """
@@ -232,7 +232,7 @@ class Webhook:
         return refusal
 
     def _may_reserve(self, pod: Pod) -> bool:
-        """An ordinary pod closes its node to exclusive ones, if the binding is surely real."""
+        """Whether a binding is surely real, so that an ordinary pod may reserve its node."""
         return is_exclusive(pod) or self._trusts_callers
 
     def _ask_guard(self, pod: Pod, node: str) -> CoexistRefusal | None:
@@ -258,7 +258,7 @@ class Webhook:
 
 
 def _answer_unreadable(body: bytes, error: Exception) -> web.Response:
-    """Refuses what an API server sent; tells everybody else what is wrong."""
+    """Refuses an unreadable review of an API server; tells other clients what is wrong."""
     found = _UID.search(body, 0, _BEGINNING_BYTES)
     if found is not None:
         return _respond(found[1].decode(), _refuse_unreadable(error))
@@ -288,7 +288,7 @@ def _respond(
 
 @dataclass(frozen=True)
 class WebhookSettings:
-    """How the webhook is run."""
+    """The settings of the webhook."""
 
     serving: ServingSettings
     on_error: OnError = OnError.ALLOW
@@ -311,7 +311,7 @@ async def guard_cluster(connection: Connection, settings: WebhookSettings) -> No
 
 @asynccontextmanager
 async def serve_reviews(api: Api, settings: WebhookSettings) -> AsyncIterator[int]:
-    """Serves for as long as the context lasts; gives the port."""
+    """Serves for as long as the context lasts; yields the port."""
     asks_for_certificates = bool(settings.serving.certificate.client_ca_file)
     guard = CoexistGuard(enabled=settings.enabled)
     reflector = Reflector(api, KINDS["Pod"], guard)
@@ -341,7 +341,7 @@ async def serve_reviews(api: Api, settings: WebhookSettings) -> AsyncIterator[in
 
 
 def application(webhook: Webhook, *, asks_for_certificates: bool = False) -> web.Application:
-    """The routes: reviews, and the probes of a kubelet, which has no certificate to show."""
+    """Makes the application: reviews, and probes for a kubelet, which shows no certificate."""
     guards = [_require_certificate()] if asks_for_certificates else []
     app = web.Application(client_max_size=_MOST_BYTES, middlewares=guards)
     app.router.add_post(PATH, webhook.answer)

@@ -1,6 +1,6 @@
-"""The half of a scheduler that decides: it follows the cluster, decides, and writes.
+"""The deciding half of a scheduler: it follows the cluster, decides, and writes.
 
-All of it runs on one loop. `stop`, `quit` and `lead` may be called on that loop only.
+All of it runs on one loop. Only that loop may call `stop`, `quit` and `lead`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 
-from mooring.client.api import Requests
+from mooring.client.api import SMALL_PATH, Requests
+from mooring.client.pacing import FIRST_CONNECTIONS
 from mooring.client.reflector import Reflector
 from mooring.engine import Engine
 from mooring.framework.series import Series
@@ -22,10 +23,12 @@ from mooring.record.recorder import Recorder
 from . import logs
 from .compare import AssumedPods, compare
 from .extender_calls import ExtenderCalls
-from .garbage import settle_garbage
 from .perform import Performer
+from .python_garbage import freeze_objects
 from .scheduler import Feed, Scheduler
-from .warm_connections import keep_connections
+
+# Less than the time after which the client closes an unused connection.
+_KEEP_EVERY_SECONDS = 20.0
 
 _log = logs.make_log(__name__)
 
@@ -37,7 +40,7 @@ MayWrite = Callable[[], bool]
 
 
 class Worker:
-    """Follows a cluster, and schedules it from when it is told to lead."""
+    """Follows a cluster, and schedules it from the call of `lead` on."""
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class Worker:
         identity: str,
         recorder: Recorder | None = None,
     ) -> None:
-        """`connect` opens the API server; what writes there asks what it is given.
+        """`connect` opens the API server; its writes ask the function that it is given.
 
         Raises ExtenderUnusable if the certificates of an extender cannot be read.
         """
@@ -73,7 +76,7 @@ class Worker:
 
     @property
     def unsynced(self) -> str | None:
-        """What has not been listed yet. All threads may ask."""
+        """The kinds that have not been listed yet. All threads may ask."""
         if self._reflectors is None:
             return "not connected yet"
         missing = [each.kind for each in self._reflectors if not each.synced.is_set()]
@@ -95,24 +98,24 @@ class Worker:
 
     @property
     def dropped_events(self) -> int:
-        """How many events were not written because they came too fast."""
+        """How many events were not written because there were too many."""
         return 0 if self._performer is None else self._performer.dropped_events
 
     @property
     def claim_creations(self) -> Mapping[str, int]:
-        """How many claims for extended resources were made or could not be, by status."""
+        """How many claims for extended resources were made or failed, by status."""
         return {} if self._performer is None else self._performer.claim_creations
 
     @property
     def extender_series(self) -> Iterable[Series]:
-        """What metrics tell of calls of extenders."""
+        """The figures of calls of extenders for the metrics."""
         return self._extenders.series
 
     def may_write(self) -> bool:
         return self._leads is not None and self._leads()
 
     def lead(self, leads: MayWrite) -> None:
-        """Begins to decide; what is decided is dropped once `leads` says no."""
+        """Begins to decide. Once `leads` returns False, decisions are dropped."""
         if self._api is None or self._stopping.is_set():
             return
         _log.info("This scheduler leads", identity=self._identity)
@@ -129,7 +132,7 @@ class Worker:
             self._warming = asyncio.create_task(keep_connections(self._api))
 
     def stop(self) -> None:
-        """Asks for an orderly end: what was decided is carried out."""
+        """Asks for an orderly end: decisions are carried out."""
         self._stopping.set()
 
     def quit(self) -> None:
@@ -138,12 +141,12 @@ class Worker:
         self._stopping.set()
 
     def compare(self) -> None:
-        """Has the picture of the cluster compared with the API server's."""
+        """Compares the cache of the cluster with the API server."""
         if self._api is not None and (self._comparison is None or self._comparison.done()):
             self._comparison = asyncio.create_task(compare(self._api, self._engine.cluster))
 
     async def run(self) -> None:
-        """Runs until stopped; raises what breaks it."""
+        """Runs until stopped; raises the error that ends it."""
         async with self._connect(self.may_write) as api, self._extenders:
             self._api = api
             wanted = self._extenders.manifests.kinds if self._extenders else ()
@@ -176,11 +179,11 @@ class Worker:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _learn(self, reflectors: list[Reflector]) -> None:
-        """Says when the cluster is known."""
+        """Waits until the cluster is known, and logs it."""
         for reflector in reflectors:
             await reflector.synced.wait()
         await self._scheduler.catch_up()
-        settle_garbage()
+        freeze_objects()
         for kind in {each.kind for each in reflectors if each.has_other_versions}:
             if kind in self.absent:
                 _log.warning("The API server has no version of a kind", kind=kind)
@@ -194,7 +197,7 @@ class Worker:
         await self._stopping.wait()
 
     async def _leave(self) -> None:
-        """Makes no further decision, and ends what was decided."""
+        """Stops deciding, and finishes what was decided."""
         self._scheduler.rest()
         if self._performer is None:
             return
@@ -208,7 +211,7 @@ class Worker:
 def make_reflectors(
     api: Requests, engine: Engine, feed: Feed, *, keep_raw: Callable[[str], bool]
 ) -> list[Reflector]:
-    """One for each kind that scheduling reads, and for each that a plugin asked for."""
+    """Makes a reflector for each kind that scheduling or a plugin reads."""
     gates = engine.configuration.gates
     kinds: list[ObjectKind] = [
         form for kind in sorted(READ_KINDS) for form in KINDS[kind].read_forms(gates)
@@ -225,3 +228,15 @@ def make_reflectors(
         )
         for kind in (*kinds, *engine.handles.kinds)
     ]
+
+
+async def keep_connections(api: Requests) -> None:
+    """Keeps some connections open until cancelled, so that a burst of pods need not wait for them.
+
+    Now and then it uses that many connections at once.
+    """
+    while True:
+        asked = (api.get(SMALL_PATH) for _ in range(FIRST_CONNECTIONS))
+        # Requests that matter report a server that does not answer.
+        await asyncio.gather(*asked, return_exceptions=True)
+        await asyncio.sleep(_KEEP_EVERY_SECONDS)

@@ -1,4 +1,4 @@
-"""Writing what is no binding: pod statuses, evictions, volumes, claims and events."""
+"""Writes everything but bindings: pod statuses, evictions, volumes, claims and events."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ _VOLUME = msgspec.json.Decoder(_Volume)
 
 
 class Writer:
-    """Performs the writes that the engine asks for."""
+    """Performs the writes of the engine's actions."""
 
     def __init__(self, api: Requests, today: Callable[[], datetime]) -> None:
         self._api = api
         self._today = today
 
     async def patch_status(self, action: PatchPodStatus | PatchPodGroupStatus) -> None:
-        """Raises when it cannot be written; a pod that is gone or another needs none."""
+        """Writes a status; raises if that fails. A pod that is gone or replaced is skipped."""
         try:
             await self._patch_status(action)
         except (Unreachable, OutcomeUnknown):
@@ -101,7 +101,7 @@ class Writer:
                 raise
 
     async def evict(self, action: EvictPod) -> Evicted | EvictionFailed:
-        """Marks a victim and deletes it. One that is gone already was evicted."""
+        """Marks a victim and deletes it. A victim that is gone counts as evicted."""
         victim, preemptor = action.pod, action.preemptor
         path = bodies.pod_path(victim)
         try:
@@ -117,7 +117,7 @@ class Writer:
         return Evicted(victim.uid, preemptor.uid)
 
     async def write_volumes(self, action: WriteVolumes) -> BindingFailed | None:
-        """Binds volumes and marks claims; that it came true is seen from the objects."""
+        """Binds volumes and marks claims. Their objects show later that it came true."""
         try:
             for volume in action.volumes:
                 await self._bind_volume(volume)
@@ -145,7 +145,7 @@ class Writer:
 
 
 class _VolumeTaken(Exception):
-    """A volume that somebody else has bound meanwhile."""
+    """Another client has bound the volume meanwhile."""
 
 
 @dataclass(slots=True)
@@ -159,9 +159,9 @@ class _Known:
 
 
 class ClusterEvents:
-    """Writes events, once each; repetitions add to a series, as client-go's recorder does.
+    """Writes each event once; repetitions add to a series, as client-go's recorder does.
 
-    The note of a repeated event stays that of the first: the API does not let it change.
+    The note of a repeated event stays that of the first, because the API does not let it change.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class ClusterEvents:
         self._known: OrderedDict[_Key, _Known] = OrderedDict()
 
     async def record(self, action: RecordEvent) -> None:
-        """Raises when the event cannot be written."""
+        """Writes an event; raises if that fails."""
         now = self._clock()
         key = action.pod, action.reason, action.action, action.type, action.profile, action.related
         known = self._known.get(key)

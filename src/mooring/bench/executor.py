@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from mooring.app.garbage import settle_garbage, unsettle_garbage
+from mooring.app.python_garbage import freeze_objects, unfreeze_objects
 
 from .blueprints import Blueprints, namespace
 from .cases import Job, NotPlaced
@@ -317,7 +317,7 @@ class Executor:
             raise self._job.error(f"op {index}", "a measurement is under way already")
         with self._target.stopwatch.pause():
             # As the running scheduler does once it knows the cluster.
-            settle_garbage()
+            freeze_objects()
         self._target.collector = Collector(
             operation.name,
             frozenset(operation.namespaces),
@@ -332,4 +332,4 @@ class Executor:
             raise self._job.error(f"op {index}", "no measurement was started")
         self._target.collector = None
         self.measured.append(collector.finish())
-        unsettle_garbage()
+        unfreeze_objects()

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from mooring.app.garbage import unsettle_garbage
+from mooring.app.python_garbage import unfreeze_objects
 from mooring.documents.errors import ConfigError
 
 from .blueprints import Blueprints
@@ -83,7 +83,7 @@ def run(job: Job, make_target: MakeTarget, by: str = "") -> Result:
     except (NotPlaced, RunFailed, AssertionError) as failed:
         return Result(job, RunOutcome.FAILED, str(failed), by=by)
     finally:
-        unsettle_garbage()
+        unfreeze_objects()
     measured = tuple(executor.measured)
     items = tuple(item for each in measured for item in data_items(job, each, by))
     below = describe_miss(job, items)

@@ -21,7 +21,7 @@ from mooring.embedded.store.table import Json, StoredObject
 
 from .cache import ItemChange
 from .controller import EVERY_KIND, Concerns, Controller, ControllerApi, own_key
-from .garbage import NAMESPACES
+from .garbage_collector import NAMESPACES
 from .items import PodItem
 
 _ACCOUNTS, _MAPS = "serviceaccounts", "configmaps"

@@ -12,7 +12,7 @@ from .cache import Cache
 from .controller import Controller, ControllerApi, follow, work
 from .daemon_sets import DaemonSetController
 from .deployments import DeploymentController
-from .garbage import GarbageController, NamespaceController
+from .garbage_collector import GarbageController, NamespaceController
 from .jobs import JobController
 from .namespace_controllers import (
     QuotaController,

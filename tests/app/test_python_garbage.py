@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import gc
 
-from mooring.app.garbage import settle_garbage, unsettle_garbage
+from mooring.app.python_garbage import freeze_objects, unfreeze_objects
 
 
 def test_what_is_known_is_left_alone_until_the_end() -> None:
     # Another test may have settled it.
-    unsettle_garbage()
+    unfreeze_objects()
     before = gc.get_threshold()
     try:
-        settle_garbage()
+        freeze_objects()
         assert gc.get_freeze_count()
         assert gc.get_threshold()[0] > before[0]
     finally:
-        unsettle_garbage()
+        unfreeze_objects()
 
     assert not gc.get_freeze_count()
     assert gc.get_threshold() == before

@@ -1,4 +1,4 @@
-"""When Python looks for garbage, where a cluster is kept in memory."""
+"""Controls Python's garbage collector where a cluster is kept in memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ _MADE_BEFORE_LOOKING = 20_000
 _BEFORE = gc.get_threshold()
 
 
-def settle_garbage() -> None:
-    """What is known by now stays, and garbage is looked for rarely: among it, that takes long."""
+def freeze_objects() -> None:
+    """Excludes all present objects from garbage collection, and collects rarely.
+
+    To search a whole cluster for garbage takes long.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(_MADE_BEFORE_LOOKING)
 
 
-def unsettle_garbage() -> None:
-    """Garbage is looked for everywhere again, and as often as before."""
+def unfreeze_objects() -> None:
+    """Includes all objects in garbage collection again, as often as before."""
     gc.unfreeze()
     gc.set_threshold(*_BEFORE)

@@ -6,7 +6,7 @@ import asyncio
 from itertools import pairwise
 from typing import Any, cast
 
-from mooring.app.warm_connections import keep_connections
+from mooring.app.worker import keep_connections
 from mooring.client.api import Requests
 from mooring.client.pacing import FIRST_CONNECTIONS
 from tests.virtual_time import run_virtually
