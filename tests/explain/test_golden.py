@@ -14,7 +14,7 @@ from mooring.engine import Engine
 from mooring.engine.explain import Explanation, explain
 from mooring.plugins import REGISTRY
 from mooring.simulate import verdicts
-from mooring.simulate.conform import comparable, make_engine, walk_steps
+from mooring.simulate.conform import make_engine, strip_expression_errors, walk_steps
 from mooring.simulate.verdicts import RecordedRefusal, RecordedScenario, RecordedStep
 from tests.explain.frozen import columns
 from tests.explain.trying import assert_holds, evicts
@@ -88,7 +88,7 @@ def _assert_agrees(told: Explanation, step: RecordedStep) -> None:
     if step.error:
         # Of several nodes that break, the first one that is visited tells; here that is the first.
         if not step.start:
-            assert comparable(told.message) == comparable(step.message)
+            assert strip_expression_errors(told.message) == strip_expression_errors(step.message)
         return
     assert told.message == (step.message or "")
     rejected = step.prefilter

@@ -14,7 +14,7 @@ from mooring.framework.plugin import Permit, PreBind, Preparation, Registry, Wai
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
-from mooring.simulate.simulation import pending, simulate
+from mooring.simulate.simulation import count_pending, simulate
 from tests.builders import node_manifest, pod_manifest
 from tests.simulate.inputs import engine, objects, placements, reasons
 
@@ -160,7 +160,7 @@ def test_finished_pods_take_no_room_and_are_not_pending() -> None:
         pod_manifest("new", cpu=1),
     )
 
-    assert pending(given) == 1
+    assert count_pending(given) == 1
     assert placements(simulate(engine(), given)) == {"new": "node"}
 
 

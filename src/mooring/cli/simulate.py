@@ -182,7 +182,7 @@ def _schedule(
     engine: Engine, paths: Sequence[str], connection: ConnectionOptions
 ) -> tuple[Input, Transcript]:
     """Reads a cluster and schedules its pods, and shows a progress bar."""
-    from mooring.simulate.simulation import pending, simulate
+    from mooring.simulate.simulation import count_pending, simulate
 
     from .inputs import find_cluster
     from .simulated_extenders import connect_extenders
@@ -194,7 +194,7 @@ def _schedule(
             manifests = find_cluster(paths, connection, engine.handles.kinds)
         finally:
             gc.enable()
-        bar.stage("scheduling", pending(manifests.objects))
+        bar.stage("scheduling", count_pending(manifests.objects))
         with connect_extenders(engine) as answer:
             return manifests, simulate(engine, manifests.objects, bar.update, answer)
 

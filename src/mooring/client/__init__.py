@@ -1,7 +1,7 @@
 """The connection to an API server: credentials, requests, and objects kept up to date by watching.
 
-Objects go out to a sink, requests come in as paths and bytes. What they mean for scheduling is
-not known here.
+Objects go out to a sink, requests come in as paths and bytes. The client does not know what they
+mean for scheduling.
 """
 
 from .api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api

@@ -1,4 +1,4 @@
-"""What can go wrong between us and an API server; `documents.errors` draws the tree."""
+"""Errors of requests to an API server; `documents.errors` draws the tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ClientError(MooringError):
 
 
 class Unreachable(ClientError):
-    """Nothing was sent: trying again is safe."""
+    """Nothing was sent, so it is safe to try again."""
 
     def __init__(self, message: str, *, is_repeated: bool = False) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class Unreachable(ClientError):
 
 
 class TooLarge(ClientError):
-    """The answer was given up before its end: asking for less may help."""
+    """The answer was not read to its end. A smaller request may succeed."""
 
 
 class Withheld(Unreachable):
@@ -34,11 +34,11 @@ class Withheld(Unreachable):
 
 
 class OutcomeUnknown(ClientError):
-    """It was sent, but no answer came: a write may or may not have happened."""
+    """The request was sent, but no answer came. A write may or may not have happened."""
 
 
 class ApiError(ClientError):
-    """The server's refusal: HTTP status, Kubernetes' reason and the message for people."""
+    """The server refused: HTTP status, Kubernetes' reason and the message for people."""
 
     def __init__(
         self, status: int, reason: str, message: str, retry_after: float | None = None
@@ -71,7 +71,7 @@ class ApiError(ClientError):
 
     @property
     def is_conflict(self) -> bool:
-        """Whether somebody else changed the object in between."""
+        """Whether another client changed the object in between."""
         return self.status == HTTPStatus.CONFLICT and self.reason != "AlreadyExists"
 
     @property
@@ -104,7 +104,7 @@ _STATUS = msgspec.json.Decoder(_Status)
 def read_refusal(
     status: int, body: bytes | msgspec.Raw, retry_after: float | None = None
 ) -> ApiError:
-    """The error that an answer tells; a `status` of 0 takes the code out of the body."""
+    """Returns the error of an answer; a `status` of 0 takes the code from the body."""
     try:
         answer = _STATUS.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):

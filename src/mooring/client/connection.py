@@ -1,4 +1,4 @@
-"""Where the API server is and how to prove who we are."""
+"""The address of the API server, and the credentials for it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Authorize = Callable[[bool], Awaitable[str]]
 
 
 class CredentialsError(InputError):
-    """Credentials that cannot be used; the text names the file and the field."""
+    """Credentials that cannot be used. The text names the file and the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """How to reach a server. `ssl` is None for plain HTTP."""
+    """The address of a server. `ssl` is None for plain HTTP."""
 
     server: str
     ssl: ssl.SSLContext | None = None
@@ -37,7 +37,7 @@ class Endpoint:
 
     @property
     def keeps_secrets(self) -> bool:
-        """Whether nobody on the way can read what is sent: over TLS, or within this machine."""
+        """Whether nobody on the way can read what is sent: with TLS, or within this machine."""
         parts = urlsplit(self.server)
         if parts.scheme == "https":
             return True
@@ -45,7 +45,7 @@ class Endpoint:
 
 
 class Connection:
-    """A server, and headers that stay good while tokens are rotated."""
+    """A server, and headers that follow the rotation of tokens."""
 
     def __init__(
         self,
@@ -70,7 +70,10 @@ class Connection:
         return self.endpoint.ssl
 
     async def headers(self) -> Mapping[str, str]:
-        """The same mapping until the token changes; raises CredentialsError if there is none."""
+        """Returns headers, the same mapping until the token changes.
+
+        Raises CredentialsError if there is no token.
+        """
         if self._authorize is None or self._clock() < self._fresh_until:
             return self._headers
         # The old token mostly works for some minutes yet, so nobody waits for the new one.
@@ -82,7 +85,7 @@ class Connection:
         return self._headers
 
     def rejected(self, headers: Mapping[str, str]) -> None:
-        """The server did not accept these headers: the next ones are asked for anew."""
+        """Notes that the server did not accept these headers; new ones are made next time."""
         if headers is self._headers:
             self._rejected = True
             self._fresh_until = float("-inf")

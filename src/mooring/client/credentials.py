@@ -1,4 +1,4 @@
-"""From a kubeconfig file or a pod's service account to a connection."""
+"""Makes a connection from a kubeconfig file or a pod's service account."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _EXEC_SECONDS = 60.0
 async def connect(
     kubeconfig: str | None = None, context: str | None = None, server: str | None = None
 ) -> Connection:
-    """Connects as the kubeconfig says: the one given, $KUBECONFIG, ~/.kube/config; else in-cluster.
+    """Connects by the kubeconfig given, $KUBECONFIG or ~/.kube/config, else as a pod of a cluster.
 
-    A server given by itself is asked without credentials. Raises CredentialsError.
+    A server that is given without a kubeconfig is asked without credentials. Raises
+    CredentialsError.
     """
     paths = _files(kubeconfig)
     if paths:
@@ -41,7 +42,7 @@ async def connect(
 async def in_cluster(
     account: Path = _SERVICE_ACCOUNT, environ: Mapping[str, str] = os.environ
 ) -> Connection:
-    """Connects as the service account of the pod that this runs in."""
+    """Connects as the service account of the pod that this process runs in."""
     # Here, because it takes seconds to load and not every run connects to a cluster.
     from kubernetes_asyncio.client import Configuration
     from kubernetes_asyncio.config import ConfigException
@@ -67,7 +68,7 @@ async def in_cluster(
 
 
 def _files(kubeconfig: str | None) -> list[Path]:
-    """The files to read; none if nobody named one and there is none at the usual place."""
+    """Returns the files to read; none if none is named and the usual one does not exist."""
     if kubeconfig is not None:
         return [Path(kubeconfig).expanduser()]
     named = os.environ.get("KUBECONFIG", "")
@@ -118,7 +119,7 @@ async def _check_token(connection: Connection) -> Connection:
 
 
 def _worth_loading(loader: Any, chosen: ContextChoice, rejected: bool) -> bool:
-    """Whether what was loaded may have changed."""
+    """Whether the loaded configuration may have changed."""
     if chosen.user.exec is None:
         return rejected or bool(chosen.user.token_file or chosen.user.client_certificate)
     if rejected:
@@ -143,7 +144,7 @@ async def _load(loader: Any, configuration: Any, at: str) -> None:
 
 
 def _trust(server: str, configuration: Any = None, at: str = "") -> ssl.SSLContext | None:
-    """Which certificates to trust over TLS, and which to present; None for plain HTTP."""
+    """Makes the TLS context: the certificates to trust and to present; None for plain HTTP."""
     if not server.startswith("https://"):
         return None
     try:
@@ -161,7 +162,7 @@ def _trust(server: str, configuration: Any = None, at: str = "") -> ssl.SSLConte
 
 
 def _present(context: ssl.SSLContext, configuration: Any, at: str) -> None:
-    """Takes the client certificate into a context; connections made from now on show it."""
+    """Loads the client certificate into a context; new connections present it."""
     if not configuration.cert_file:
         return
     try:

@@ -1,4 +1,4 @@
-"""Kubeconfig files, checked before they are used, so that an error names the file and the field."""
+"""Reads kubeconfig files and checks them, so that an error names the file and the field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .connection import CredentialsError
 
 
 class KubeconfigCluster(msgspec.Struct, frozen=True, rename="kebab"):
-    """Where a server is and how to know that it is the right one."""
+    """The address of a server, and how to verify it."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -37,7 +37,7 @@ class ExecProgram(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class KubeconfigUser(msgspec.Struct, frozen=True, rename="kebab"):
-    """Who we are. Only what is checked here is named."""
+    """The credentials of a user. It has only the fields that are checked here."""
 
     token: str = ""
     token_file: str = msgspec.field(name="tokenFile", default="")
@@ -78,7 +78,7 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 @dataclass(frozen=True, slots=True)
 class ContextChoice:
-    """What one context of the files says."""
+    """The cluster and the user of one context."""
 
     source: str
     context: str
@@ -87,7 +87,10 @@ class ContextChoice:
 
 
 def choose(paths: Sequence[Path], context: str | None) -> ContextChoice:
-    """Reads files, of which the first to say something counts, and follows a context."""
+    """Reads files and follows a context.
+
+    If files contradict each other, the first one counts.
+    """
     source = ":".join(map(str, paths))
     documents = [_read(path) for path in paths]
     chosen = context or next(

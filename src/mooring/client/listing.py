@@ -1,4 +1,4 @@
-"""Listing: all objects of a kind as they are now, page by page."""
+"""Lists all objects of a kind as they are now, page by page."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ async def read_list(
     begin: Callable[[], None],
     take: Callable[[bytes], ListMeta],
 ) -> ListMeta:
-    """Has `take` read all pages of a list; `begin` is called first, and again before a fresh start.
+    """Reads all pages of a list with `take`; calls `begin` first, and before each fresh start.
 
-    A page that is too large is asked for again with fewer objects. Raises ClientError.
+    A page that is too large is requested again with fewer objects. Raises ClientError.
     """
     size = PAGE_SIZE
     asked: dict[str, str | int] = {**params, "limit": size}
@@ -74,9 +74,9 @@ def _take(take: Callable[[bytes], ListMeta], text: bytes, path: str) -> ListMeta
 async def list_kind(
     api: Requests, kind: str | CustomKind, on_unreadable: OnUnreadable
 ) -> list[Any]:
-    """All objects of a kind that can be read. Raises ClientError.
+    """Returns all objects of a kind that can be read. Raises ClientError.
 
-    A custom kind that the server does not have or refuses has none.
+    A custom kind that the server does not have or refuses has no objects.
     """
     if not isinstance(kind, CustomKind) and KINDS[kind].other_versions:
         return await _list_forms(api, KINDS[kind], on_unreadable)
@@ -101,7 +101,7 @@ async def list_kind(
 
 
 async def _list_forms(api: Requests, kind: KnownKind, on_unreadable: OnUnreadable) -> list[Any]:
-    """The objects of a kind in each API version in which the server has it."""
+    """Returns the objects of a kind in each API version that the server has."""
     found: list[Any] = []
     for form in kind.forms:
         items: list[Any] = []
@@ -123,7 +123,7 @@ async def _list_forms(api: Requests, kind: KnownKind, on_unreadable: OnUnreadabl
 async def list_kinds(
     api: Requests, kinds: Iterable[str | CustomKind], on_unreadable: OnUnreadable
 ) -> list[Any]:
-    """All objects of some kinds, one kind after the other."""
+    """Returns all objects of some kinds, kind by kind."""
     return [item for kind in kinds for item in await list_kind(api, kind, on_unreadable)]
 
 
@@ -158,9 +158,9 @@ _DEFINITIONS = ObjectKind(
 async def list_manifests(
     api: Requests, kinds: Iterable[ObjectKind], on_refused: OnRefused
 ) -> AsyncIterator[dict[str, Any]]:
-    """The objects of some kinds and of all custom ones, with the definitions of these first.
+    """Yields the objects of some kinds and of all custom kinds, after the definitions of these.
 
-    A kind that the server does not have has none. Raises ClientError.
+    A kind that the server does not have has no objects. Raises ClientError.
     """
     custom: list[ObjectKind] = []
     async for definition in _list_kind(api, _DEFINITIONS, on_refused):
@@ -173,7 +173,7 @@ async def list_manifests(
 
 
 def _served_kinds(definition: dict[str, Any]) -> list[ObjectKind]:
-    """The version of a custom resource in which it is stored."""
+    """Returns the version in which a custom resource is stored."""
     spec = definition["spec"]
     names = spec["names"]
     return [

@@ -1,4 +1,4 @@
-"""What a sink has been told of one kind, so that it hears of differences only."""
+"""Remembers what a sink was told about one kind, so that it gets differences only."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Raw = bytes | msgspec.Raw
 
 
 class Sink(Protocol):
-    """Receives the objects of a kind, one after the other. It must return quickly."""
+    """Receives the objects of a kind, one after the other. Its methods must return quickly."""
 
     def applied(self, item: Any, raw: Raw) -> None:
-        """New or changed; `raw` is its JSON as received, or empty if that was not wanted."""
+        """Takes a new or changed object; `raw` is its JSON as received, or empty if not wanted."""
 
     def removed(self, item: Any) -> None:
-        """Gone; in the form in which it was last told."""
+        """Takes a deleted object in the form that was told last."""
 
     def unreadable(self, kind: str, key: str, problem: str) -> None:
-        """Malformed: told once for each version of an object. The last good form stays."""
+        """Takes a malformed object, once for each version. Its last good form stays."""
 
 
 class _Held(NamedTuple):
@@ -48,10 +48,10 @@ _CHANGED = ("ADDED", "MODIFIED")
 
 
 class Mirror:
-    """The objects of one kind as last told to the sink.
+    """The objects of one kind as the sink was told last.
 
-    Lines and pages are decoded in one go. Only what cannot be read that way, or whose JSON is
-    wanted, is taken apart first, so that an object that cannot be read hides no other.
+    Lines and pages are decoded in one go. Only those that cannot be read that way, or whose JSON is
+    wanted, are taken apart first. So an object that cannot be read hides no other.
     """
 
     def __init__(self, kind: str, reader: Reader, sink: Sink, *, keep_raw: bool = False) -> None:
@@ -67,7 +67,7 @@ class Mirror:
         self._listed = set()
 
     def take_page(self, text: bytes) -> ListMeta:
-        """Takes a part of a list. Raises one of UNREADABLE if it is no list."""
+        """Takes a page of a list. Raises one of UNREADABLE if it is not a list."""
         if not self._keep_raw:
             try:
                 page = self._reader.page.decode(text)
@@ -81,7 +81,7 @@ class Mirror:
         return self._take_raw_page(text)
 
     def end_list(self) -> None:
-        """Removes what was in none of the pages since `begin_list`."""
+        """Removes objects that were in none of the pages since `begin_list`."""
         for key in [key for key in self._held if key not in self._listed]:
             self._sink.removed(self._held.pop(key).item)
         for key in [key for key in self._malformed if key not in self._listed]:
@@ -89,9 +89,10 @@ class Mirror:
         self._listed = set()
 
     def take_line(self, line: bytes) -> str:
-        """Takes a line of a watch; returns the resource version that has been reached.
+        """Takes a line of a watch; returns the resource version that it reaches.
 
-        Raises ApiError if it tells one, and one of UNREADABLE if one cannot even tell what it is.
+        Raises ApiError if the line has one, and one of UNREADABLE if its object cannot be
+        identified.
         """
         if not self._keep_raw:
             try:

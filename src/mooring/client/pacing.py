@@ -1,4 +1,4 @@
-"""How fast to ask: as fast as the server lets us, and no faster than the user wants."""
+"""Limits requests to what the server takes and to what the user allows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Connect = Callable[[], Awaitable[object]]
 
 
 class Pace:
-    """How many requests may be under way: half as many after a refusal, then one more by one.
+    """Limits how many requests run at once: half as many after a refusal, then one more each time.
 
-    The server knows best how much it can take, so there is no fixed rate to choose. Each request
-    needs a connection while it is under way: one that is open already if that is free soon.
+    The server knows best how much it can take, so there is no fixed rate. Each request needs a
+    connection while it runs: an open one if one is free soon.
     """
 
     def __init__(
         self, most: int, kept_seconds: float = inf, connect: Connect | None = None
     ) -> None:
-        """Connections that nobody uses are closed after `kept_seconds`.
+        """Unused connections are closed after `kept_seconds`.
 
-        `connect` opens one while requests wait, so that none of these has to wait for that.
+        `connect` opens one while requests wait, so that these need not wait for it.
         """
         self._most = most
         self._allowed = float(most)
@@ -66,7 +66,7 @@ class Pace:
         return self._entered
 
     def close(self) -> None:
-        """Opens no further connection."""
+        """Opens no more connections."""
         if self._opening is not None:
             self._opening.cancel()
         for task in self._connecting:
@@ -82,9 +82,9 @@ class Pace:
             self._admit()
 
     def refused(self, ticket: int) -> None:
-        """Slows down, but once for all the requests that were under way together.
+        """Slows down, but only once for all requests that ran at the same time.
 
-        To be told before leaving, or the place would go to the next at once.
+        Call it before `leave`, or the place goes to the next request at once.
         """
         if ticket <= self._entered_at_cut:
             return
@@ -97,7 +97,7 @@ class Pace:
         return min(self.allowed, self._open)
 
     def _forget_closed(self, now: float) -> None:
-        """Connections are closed that were not needed for a while."""
+        """Forgets connections that were closed because nothing used them for a while."""
         since = now - self._peak_since
         if since > self._kept_seconds:
             is_recent = since <= 2 * self._kept_seconds
@@ -106,7 +106,7 @@ class Pace:
             self._peak, self._peak_since = self._under_way, now
 
     def _open_another(self) -> None:
-        """Requests have waited long enough: one more connection is worth its while."""
+        """Opens one more connection, because requests have waited long enough."""
         self._opening = None
         if not self._waiting or self._open + len(self._connecting) >= self.allowed:
             return

@@ -1,4 +1,4 @@
-"""List, then watch, for ever: a sink that knows what the API server knows."""
+"""Lists and then watches without end, so that a sink knows what the API server knows."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _MOST_SERVER_ERRORS = 3
 class Reflector:
     """Keeps a sink up to date with one kind of objects.
 
-    After a gap of any kind the sink is told the differences: nothing is lost, nothing told twice.
-    A kind that is not `essential` counts as empty while the server does not have it or refuses it.
+    After any gap the sink is told the differences: no change is lost or told twice. A kind that is
+    not `essential` counts as empty while the server does not have it or refuses it.
     """
 
     def __init__(  # noqa: PLR0913  # each is one independent setting with a default
@@ -92,7 +92,7 @@ class Reflector:
         self._is_watch_refused = False
 
     async def run(self) -> None:
-        """Lists and watches until cancelled. What the sink raises is raised here."""
+        """Lists and watches until cancelled. Raises what the sink raises."""
         while True:
             try:
                 if not self._version:
@@ -154,7 +154,7 @@ class Reflector:
         return True
 
     async def _pace_relist(self) -> None:
-        """Has all objects listed, because nobody knows which one a line was about."""
+        """Lists all objects again, because it is not known which object a line was about."""
         self._version = ""
         pause = self._relisted_at + _SECONDS_BETWEEN_RELISTS - self._clock()
         if pause > 0:

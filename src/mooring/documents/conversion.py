@@ -1,7 +1,7 @@
-"""From mappings and lists to typed values: every field that cannot be read, with its path.
+"""Converts mappings and lists to typed values, and finds every field that cannot be read.
 
-msgspec stops at the first mistake and tells where it is in a sentence. This walks the types itself,
-so that all mistakes are found, each with the path that its author would write.
+msgspec stops at the first mistake and describes its place in a sentence. This module walks the
+types itself, so that it finds all mistakes, each with the path that its author would write.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 
 def decode_hook(wanted: type, raw: Any) -> Any:
-    """Teaches msgspec the types that are ours: those that have a `parse`, and a `noun` for it."""
+    """Teaches msgspec Mooring's own types: those that have a `parse` and a `noun`."""
     parse = getattr(wanted, "parse", None)
     if parse is None:
         raise NotImplementedError(wanted)
@@ -45,9 +45,9 @@ def decode_hook(wanted: type, raw: Any) -> Any:
 
 
 def to_struct(wanted: type[_T], raw: Any) -> _T:
-    """The struct that mappings and lists describe; raises DecodeError with the field at fault.
+    """Returns the struct that mappings and lists describe.
 
-    Fields that the struct does not have are skipped.
+    Raises DecodeError with the wrong field. Fields that the struct does not have are skipped.
     """
     try:
         return msgspec.convert(raw, wanted, dec_hook=decode_hook)
@@ -62,11 +62,11 @@ def to_struct(wanted: type[_T], raw: Any) -> _T:
 def convert(
     wanted: Any, raw: Any, path: str, problems: Problems, *, skip_unknown: bool = False
 ) -> Any:
-    """The value of a type, as far as it can be read; what cannot is added to the problems.
+    """Returns the value of a type, as far as it can be read; adds mistakes to the problems.
 
-    What is broken inside a Struct stands at its default in the result, so that the rest can still
-    be checked; None means that nothing could be read. A null in a Struct means: not given. Fields
-    that a Struct does not have are problems, unless they are to be skipped.
+    A wrong field of a Struct gets its default, so that the rest can still be checked; None means
+    that nothing could be read. A null in a Struct means that the field is absent. Fields that a
+    Struct does not have are problems, unless they are to be skipped.
     """
     return _Conversion(problems, skip_unknown).read(wanted, raw, path)
 
@@ -100,7 +100,7 @@ class _Conversion:
         return self._leaf(wanted, raw, path)
 
     def _choose(self, wanted: Any, raw: Any, path: str) -> Any:
-        """The type that is meant, if there are several; None if that cannot be told."""
+        """Returns the type that is meant, if there are several; None if that is not clear."""
         if get_origin(wanted) not in (Union, types.UnionType):
             return wanted
         rest = [each for each in get_args(wanted) if each is not types.NoneType]
@@ -189,7 +189,7 @@ def _is_struct(wanted: Any) -> bool:
 
 
 def _complaint(wanted: Any, raw: Any, error: Exception) -> str:
-    """What is wrong with a value, in words that its author knows."""
+    """Describes what is wrong with a value, in words that its author knows."""
     bounds = ""
     if get_origin(wanted) is Annotated:
         wanted, *notes = get_args(wanted)

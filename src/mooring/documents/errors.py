@@ -42,7 +42,7 @@ _MAX_BITS = 256
 
 
 class MooringError(Exception):
-    """What users are told in a line or two; the text says what is wrong and where."""
+    """An error for users in a line or two. The text says what is wrong and where."""
 
 
 class InputError(MooringError):
@@ -73,14 +73,14 @@ class DecodeError(InputError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where something is written: documents count from 1, items of lists from 0."""
+    """The place of a text: documents count from 1, items of lists from 0."""
 
     file: str
     document: int
     path: str = ""
 
     def item(self, index: int) -> Location:
-        """The place of an item of the list that is here."""
+        """Returns the place of an item of the list at this place."""
         return Location(
             self.file, self.document, f"{self.path}{'.' * bool(self.path)}items[{index}]"
         )
@@ -92,7 +92,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One offending field; a path of "" means the document as a whole."""
+    """One wrong field; a path of "" means the document as a whole."""
 
     path: str
     message: str
@@ -102,7 +102,7 @@ class Problem:
 
 
 class Problems:
-    """Collects what is wrong, so that everything can be told at once."""
+    """Collects problems, so that all of them can be reported at once."""
 
     def __init__(self) -> None:
         self._found: dict[Problem, None] = {}
@@ -111,10 +111,10 @@ class Problems:
         self._found[Problem(path, message)] = None
 
     def add_found(self, found: Iterable[Problem]) -> None:
-        """Adds what a check of the values found, bar mere consequences of earlier problems.
+        """Adds what a check of the values found, except for consequences of earlier problems.
 
-        A field that could not be read stands at its default while the rest is checked, so what
-        is found at, above or below such a field says nothing about what was written.
+        A field that could not be read has its default during the check, so a problem at, above or
+        below such a field says nothing about the document.
         """
         unread = [problem.path for problem in self._found]
         self._found.update(
@@ -157,17 +157,17 @@ def child(path: str, name: str) -> str:
 
 
 def item(path: str, index: int) -> str:
-    """The path of an element of a list."""
+    """Returns the path of an element of a list."""
     return f"{path}[{index}]"
 
 
 def entry(path: str, key: str) -> str:
-    """The path of a value by its key, as users write it: requests.cpu, labels["example.com/a"]."""
+    """Returns the path of a value by its key, as users write it: labels["example.com/a"]."""
     return child(path, key) if _PLAIN_KEY.fullmatch(key) else f'{path}["{key}"]'
 
 
 def path_of(steps: Iterable[str | int]) -> str:
-    """The path that keys and indices lead along."""
+    """Returns the path that keys and indices lead along."""
     path = ""
     for step in steps:
         path = item(path, step) if isinstance(step, int) else entry(path, step)
@@ -175,7 +175,7 @@ def path_of(steps: Iterable[str | int]) -> str:
 
 
 def describe(value: object) -> str:
-    """A value as the file would write it, short enough for a message."""
+    """Returns a value as the file would write it, short enough for a message."""
     match value:
         case None:
             return "null"

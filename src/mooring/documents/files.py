@@ -1,4 +1,4 @@
-"""The files that a path means, and what is in them."""
+"""Finds the files of a path and reads them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Source:
 
     @property
     def is_json(self) -> bool:
-        """Whether to read it as JSON: by its name, else by how it begins."""
+        """Whether to read it as JSON: decided by its name, else by its beginning."""
         if self.name.removesuffix(".gz").endswith(".json"):
             return True
         start = self.text[:1024].lstrip()
@@ -107,7 +107,7 @@ def _unpack(packed: bytes, name: str) -> bytes:
 
 
 def _refuse(error: OSError | ValueError, path: Path | None = None) -> None:
-    """Says in words why a file cannot be read; a name with a NUL in it is a ValueError."""
+    """Makes an error that says why a file cannot be read; a name with NUL raises ValueError."""
     if isinstance(error, OSError):
         reason = (error.strerror or str(error)).lower()
         raise InputError(path or error.filename, reason) from error
@@ -115,7 +115,7 @@ def _refuse(error: OSError | ValueError, path: Path | None = None) -> None:
 
 
 def peek(path: Path, count: int = 1024) -> bytes:
-    """The beginning of a file, gzip or plain; empty if it cannot be read."""
+    """Returns the beginning of a file, gzip or plain; empty if it cannot be read."""
     try:
         with path.open("rb") as file:
             start = file.read(count)
@@ -129,8 +129,8 @@ def peek(path: Path, count: int = 1024) -> bytes:
 class LineReader:
     """The lines of a file, gzip or plain, without their ends. Reading needs little memory.
 
-    Iterating raises InputError if the file is broken or has a line that is too long. A last line
-    without an end was cut off, and is left out unless `keep_last`.
+    Iterating raises InputError if the file is broken or a line is too long. A last line without an
+    end was cut off, and is left out unless `keep_last`.
     """
 
     def __init__(self, path: Path, *, keep_last: bool = False) -> None:

@@ -1,9 +1,9 @@
-"""Reading JSON: values one after the other, each key once, however deep they are nested.
+"""Reads JSON: values one after the other, with unique keys, however deep they are nested.
 
-An API server accepts objects nested up to 10,000 levels deep, in `metadata.managedFields` for one.
-Decoders recurse and give up long before; how deep they get depends on the Python version and on
-the caller's own stack. What scheduling reads of an object lies less than 20 levels deep. So nothing
-is lost when deeper levels are emptied, and no object can hide others by its depth.
+An API server accepts objects nested up to 10,000 levels deep, for example in
+`metadata.managedFields`. Decoders recurse and give up long before; their limit depends on the
+Python version and on the caller's own stack. Scheduling reads less than 20 levels of an object. So
+nothing is lost when deeper levels are emptied, and no object can hide others by its depth.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ def decode_at_any_depth(decode: Callable[[bytes], _T], text: bytes | msgspec.Raw
 
 
 def cut(text: bytes | msgspec.Raw, deepest: int = _DEEPEST_IN_TEXT) -> bytes:
-    """The same JSON with emptied objects and arrays below a depth. Broken JSON stays broken."""
+    """Returns the same JSON with empty objects and arrays below a depth.
+
+    Broken JSON stays broken.
+    """
     whole = bytes(text)
     kept: list[bytes] = []
     begin = 0
@@ -58,7 +61,7 @@ def cut(text: bytes | msgspec.Raw, deepest: int = _DEEPEST_IN_TEXT) -> bytes:
 
 
 def empty_below(raw: dict[str, Any] | list[Any], deepest: int = DEEPEST) -> None:
-    """Empties mappings and lists nested deeper than that, in place. Nothing recurses."""
+    """Empties mappings and lists below a depth, in place. It does not recurse."""
     level: list[Any] = [raw]
     for _ in range(deepest):
         level = [
@@ -74,9 +77,9 @@ def empty_below(raw: dict[str, Any] | list[Any], deepest: int = DEEPEST) -> None
 
 
 def split_list(text: bytes) -> tuple[bytes, list[bytes]]:
-    """A list of the API without its items, and the items, one text each.
+    """Returns a list of the API without its items, and the items, one text each.
 
-    Unlike a decoder it looks at brackets only, so that an item which is not JSON spoils no other.
+    It looks at brackets only, so that an item which is not JSON spoils no other.
     """
     items: list[bytes] = []
     first = last = begin = 0
@@ -100,7 +103,7 @@ def split_list(text: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def _brackets(text: bytes) -> Iterator[tuple[int, int, int]]:
-    """Where the last bracket ended, where the next is, its depth from 1; negative if it closes."""
+    """Yields where the last bracket ended, where the next is, its depth; negative if it closes."""
     depth = 0
     for match in _TO_BRACKET.finditer(text):
         kind = match.lastindex
@@ -113,7 +116,7 @@ def _brackets(text: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def documents(text: str, file: str) -> Iterator[tuple[Location, Any]]:
-    """The values that are written one after the other; what lies too deep in them is left out."""
+    """Yields the values of a text, one after the other, without those nested too deeply."""
     at, number, is_cut = _blank_to(text, 0), 0, False
     # Looked for once, not for every value: a file may have very many.
     has_surrogates = "\\ud" in text or "\\uD" in text

@@ -1,9 +1,9 @@
-"""Reading the plain YAML of dumps line by line, many times faster than a parser of all YAML.
+"""Reads the plain YAML of dumps line by line, many times faster than a full YAML parser.
 
-A dump is a List whose items `kubectl get -o yaml` has printed: one key or value a line, nested by
-indentation. What is not of that form (folded and quoted text over several lines, comments, anchors,
-and whatever is wrong) is left to the parser of all YAML: an item of the List by itself, or the
-whole text. So what is read here is never read otherwise than there.
+A dump is a List whose items `kubectl get -o yaml` has printed: one key or value per line, nested by
+indentation. Anything else (folded and quoted text over several lines, comments, anchors, mistakes)
+is left to the full parser: a single item of the List, or the whole text. So this module never reads
+a text differently from the full parser.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ _Frame = tuple[int, bool, Any]
 
 
 class NotPlainError(ValueError):
-    """Text that is for the parser of all YAML."""
+    """Text that only the full YAML parser can read."""
 
 
 class DumpReader:
     """Reads the items of a List."""
 
     def __init__(self, resolve: Callable[[str], Any], read_list: Callable[[str], Any]) -> None:
-        """`resolve` gives the value of an unquoted scalar, `read_list` reads any YAML."""
+        """`resolve` returns the value of an unquoted scalar, `read_list` reads any YAML."""
         self._resolve = resolve
         self._read_list = read_list
         self._lines: dict[str, _Parsed] = {}
 
     def read(self, text: str) -> dict[str, Any]:
-        """The List. Raises NotPlainError or what `read_list` raises."""
+        """Reads the List. Raises NotPlainError or what `read_list` raises."""
         if not text.startswith(_BEGINNING) or "\n---" in text or "\n..." in text:
             raise NotPlainError
         lines = text.split("\n")
@@ -85,14 +85,14 @@ class DumpReader:
         return item
 
     def _read_by_itself(self, lines: Sequence[str]) -> Any:
-        """An item by the parser of all YAML, which checks what it checks of a whole List."""
+        """Reads an item with the full parser, which checks it as it checks a whole List."""
         if any(map(_ANCHOR.search, lines)):
             # Anchors may stand for what is elsewhere, and are counted over the whole text.
             raise NotPlainError
         return self._read_list("\n".join(("apiVersion: v1", "items:", *lines)))["items"]
 
     def _read_block(self, lines: Sequence[str]) -> Any:
-        """The list or mapping that some lines are."""
+        """Reads the list or mapping in some lines."""
         known = self._lines
         is_list = lines[0][:1] == "-"
         root: Any = [] if is_list else {}
@@ -143,7 +143,7 @@ class DumpReader:
 
 
 def _close(stack: list[_Frame], column: int, is_item: bool) -> None:
-    """Leaves what has ended, until something continues at a column."""
+    """Ends open mappings and lists until one continues at a column."""
     while stack[-1][0] != column or stack[-1][1] != is_item:
         stack.pop()
         if not stack:
@@ -157,12 +157,12 @@ def _append_mapping(target: list[Any]) -> dict[str, Any]:
 
 
 def _fresh(value: Any) -> Any:
-    """An empty mapping or list belongs to one place."""
+    """Returns a new mapping or list, because each belongs to one place."""
     return type(value)() if type(value) in (dict, list) else value
 
 
 def _find_end(lines: Sequence[str], start: int) -> int:
-    """The number of the line after the last item."""
+    """Returns the number of the line after the last item."""
     for at in range(start + 1, len(lines)):
         if lines[at][:1] != " ":
             return at

@@ -1,8 +1,8 @@
-"""Reading YAML as Kubernetes does, event by event.
+"""Reads YAML as Kubernetes does, event by event.
 
-Several times faster than PyYAML's constructors, and hostile text cannot hurt: nothing recurses,
-aliases are counted, what is nested too deeply is left out, and what cannot be an object is refused
-before all of it was read.
+It is several times faster than PyYAML's constructors, and hostile text cannot harm it: nothing
+recurses, aliases are counted, deeply nested values are left out, and a text that cannot be an
+object is refused before all of it is read.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _NO_KEY: Any = object()
 
 
 def documents(text: str, file: str) -> Iterator[tuple[Location, Any]]:
-    """The documents that are not empty; each is an object or a list of objects.
+    """Yields the documents that are not empty; each is an object or a list of objects.
 
-    What is nested too deeply in them is left out. Raises InputError.
+    Values nested too deeply are left out. Raises InputError.
     """
     dump = _read_dump(text)
     if dump is not None:
@@ -62,7 +62,7 @@ def documents(text: str, file: str) -> Iterator[tuple[Location, Any]]:
 
 
 def _read_dump(text: str) -> Any:
-    """The List that the text is, if it can be read line by line; None if it is anything else."""
+    """Reads the text line by line if it is a plain List; else returns None."""
     reader = DumpReader(_plain, lambda part: next(root for _, root in _roots(part)))
     try:
         return reader.read(text)
@@ -72,9 +72,9 @@ def _read_dump(text: str) -> Any:
 
 
 def read_document(text: str | bytes) -> Any:
-    """The content of one document, whatever it is; None if it is empty. Raises DecodeError.
+    """Returns the content of one document; None if it is empty. Raises DecodeError.
 
-    What is nested too deeply is refused.
+    Values nested too deeply are refused.
     """
     try:
         whole = text.decode("utf-8-sig") if isinstance(text, bytes) else text
@@ -91,7 +91,7 @@ def read_document(text: str | bytes) -> Any:
 
 
 def _roots(text: str, *, are_objects: bool = True) -> Iterator[tuple[int, Any]]:
-    """The number and the value of each document."""
+    """Yields the number and the value of each document."""
     number = empty = 0
     builder = _Builder()
     for event in yaml.parse(text, Loader):
@@ -108,7 +108,7 @@ def _roots(text: str, *, are_objects: bool = True) -> Iterator[tuple[int, Any]]:
 
 
 class _BadYAML(ValueError):
-    """Text that is YAML but no Kubernetes object."""
+    """YAML that is not a Kubernetes object."""
 
     def __init__(self, message: str, event: yaml.Event) -> None:
         super().__init__(f"{_position(event.start_mark)}: {message}")
@@ -116,7 +116,7 @@ class _BadYAML(ValueError):
 
 @dataclass(slots=True)
 class _Open:
-    """A mapping or list that is not complete yet; `size` is what was counted before it."""
+    """A mapping or list that is not complete; `size` is what was counted before it."""
 
     value: Any
     anchor: str | None
@@ -224,7 +224,7 @@ class _Builder:
 
 
 class _ObjectBuilder(_Builder):
-    """Builds an object or a list of objects, and gives up early what cannot be one."""
+    """Builds an object or a list of objects, and refuses other texts early."""
 
     def __init__(self, start: Any) -> None:
         super().__init__()
@@ -247,7 +247,7 @@ class _ObjectBuilder(_Builder):
         self._skipped_from = event.start_mark.index
 
     def _skip(self, event: Any) -> None:
-        """Passes over what is nested too deeply: it is nothing that anybody reads."""
+        """Skips values that are nested too deeply for anything to read them."""
         self._too_deep += isinstance(event, yaml.CollectionStartEvent)
         self._too_deep -= isinstance(event, yaml.CollectionEndEvent)
         if not self._too_deep:
@@ -281,7 +281,7 @@ class _ObjectBuilder(_Builder):
         super()._put(value, event)
 
     def _in_items(self) -> bool:
-        """Whether the next value is an item of what looks like a List."""
+        """Whether the next value is an item of something that looks like a List."""
         stack = self._stack
         return len(stack) == 2 and stack[0].key == "items" and type(stack[1].value) is list
 
@@ -342,7 +342,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def resolve_scalar(text: str, tag: str | None) -> Any:
-    """The value of a scalar; raises ValueError when it belies its tag or the tag is unknown."""
+    """Returns the value of a scalar.
+
+    Raises ValueError if it contradicts its tag or the tag is unknown.
+    """
     if tag is None:
         return _plain(text)
     if tag in ("!", f"{_PREFIX}str", f"{_PREFIX}timestamp"):

@@ -1,7 +1,7 @@
-"""Pods that wait: in which order they are tried, how long they back off, what wakes them.
+"""Pods that wait: the order in which they are tried, their backoff, and what wakes them.
 
-Time comes in with each call. What a plugin decides, what is nominated where and what is written
-to the API is not known here.
+Time comes in with each call. The queue does not know what plugins decide, which pods are nominated,
+or what is written to the API.
 """
 
 from .grouped_queue import GroupedQueue, GroupReturn

@@ -1,4 +1,4 @@
-"""Waiting pods that every hint tells the same, and those that all fail where one of them does."""
+"""Sets of waiting pods: those that every hint answers alike, and those that fail together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Kind = tuple[Hashable, ...]
 
 
 class LikePods:
-    """Waiting pods that every hint tells the same. Never empty while they are filed."""
+    """Waiting pods that every hint answers alike. Never empty while it is filed."""
 
     __slots__ = ("_pods", "companions", "filed", "kind")
 
@@ -46,7 +46,7 @@ class LikePods:
 
     @property
     def any(self) -> QueuedPod | None:
-        """One of them."""
+        """Returns one of them."""
         return next(iter(self._pods.values()), None)
 
 
@@ -55,7 +55,7 @@ TopicFile = dict[Hashable, dict[Kind, LikePods]]
 
 
 class Companions:
-    """Waiting pods that all fail where one does, of one template or several. Never empty."""
+    """Waiting pods that all fail where one does, of one or several templates. Never empty."""
 
     __slots__ = ("_backing_off", "_ready", "is_represented", "key", "label", "members")
 
@@ -84,7 +84,7 @@ class Companions:
 
     @property
     def span_templates(self) -> bool:
-        """Whether hints may tell some of them otherwise than others."""
+        """Whether hints may answer differently for some of them."""
         return len(self.members) > 1
 
     def push(self, queued: QueuedPod) -> None:
@@ -94,7 +94,7 @@ class Companions:
         (self._ready if uid in self._ready else self._backing_off).remove(uid)
 
     def first(self, now: float) -> QueuedPod | None:
-        """The one that would be tried before the others if all were woken."""
+        """Returns the one that would be tried before the others if all were woken."""
         while (queued := self._backing_off.head()) is not None and not queued.backs_off(now):
             self._backing_off.pop()
             self._ready.push(queued, 0)

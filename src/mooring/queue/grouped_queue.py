@@ -54,7 +54,7 @@ HoldGroup = Callable[[GroupKey, str], tuple[str, Rejected] | None]
 
 
 class GroupReturn(Enum):
-    """How an attempt to place a group ended, as far as the queue is concerned."""
+    """How an attempt to place a group ended, for the queue."""
 
     #: Tried again after its backoff.
     REFUSED = auto()
@@ -115,9 +115,9 @@ class GroupedQueue(Queue):
             yield from members.values()
 
     def _is_held(self, entry: QueuedGroup) -> bool:
-        """Whether a group is held back as such: then no event that plugins hear of can help it.
+        """Whether the group itself is held back, so that no event for plugins can help it.
 
-        It is in none of the places, and looked at again when it changes itself.
+        It is in none of the places, and is checked again when the group itself changes.
         """
         return entry.place is Place.GATED and entry.pod.uid not in self._places
 
@@ -143,11 +143,11 @@ class GroupedQueue(Queue):
         return tuple(flying)
 
     def entry(self, key: GroupKey) -> QueuedGroup | None:
-        """The entry of a group of which pods wait or are in flight."""
+        """Returns the entry of a group that has pods waiting or in flight."""
         return self._entries.get(key)
 
     def sizes(self) -> dict[str, int]:
-        """How many pods wait, as kube-scheduler's metrics tell them apart."""
+        """Counts waiting pods by the queues of kube-scheduler's metrics."""
         sizes = super().sizes()
         pending = 0
         for entry in self._entries.values():
@@ -256,7 +256,7 @@ class GroupedQueue(Queue):
             self._look_again(entry, member, UNSCHEDULED_POD_ADD.label, now)
 
     def _look_again(self, entry: QueuedGroup, member: QueuedPod, label: str, now: float) -> None:
-        """A member is new or changed: the group may be held back by it, or no longer."""
+        """Checks a group after a member came or changed: the member may hold it back or free it."""
         is_gated = entry.place is Place.GATED
         answer = self._ask_group(entry)
         if answer is not None:
@@ -304,7 +304,7 @@ class GroupedQueue(Queue):
     # Groups come, change and go
 
     def put_group(self, group: PodGroup, now: float) -> None:
-        """A group exists in this form now."""
+        """Takes in a new or changed group."""
         key = group.group_key
         aside = self._incomplete.pop(key, None)
         for member in (aside or {}).values():
@@ -321,7 +321,7 @@ class GroupedQueue(Queue):
             self._make_active(entry, _GROUP_CHANGE, now)
 
     def remove_group(self, key: GroupKey) -> None:
-        """A group is gone: its pods wait until it is there again."""
+        """Removes a group: its pods wait until it exists again."""
         entry = self._entries.get(key)
         if entry is None or entry.place is Place.IN_FLIGHT:
             return
@@ -330,7 +330,7 @@ class GroupedQueue(Queue):
         self._set_aside(key, members)
 
     def look_again(self, key: GroupKey, now: float) -> None:
-        """Asks anew whether a group that is held back may be tried: a member has a node now."""
+        """Checks whether a group that is held back may be tried, now that a member has a node."""
         entry = self._entries.get(key)
         if entry is not None and entry.place is Place.GATED:
             self._make_active(entry, _GROUP_CHANGE, now)
@@ -364,7 +364,7 @@ class GroupedQueue(Queue):
         super().activate(alone, now)
 
     def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
-        """Returns a pod; a member whose group is on its way already waits with its group."""
+        """Returns a pod; a member whose group is in the queue already joins its group."""
         key = self._groups.key_of(pod)
         if key is None:
             super().give_back(queued, pod=pod, attempt=attempt, now=now)
@@ -384,7 +384,7 @@ class GroupedQueue(Queue):
                 self._move(entry, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
 
     def member_placed(self, uid: str) -> None:
-        """A member in flight has a node: it waits no more."""
+        """Notes that a member in flight has a node and does not wait any more."""
         key = self._group_of.pop(uid, None)
         if key is not None:
             self._entries[key].leave(uid)
@@ -392,9 +392,9 @@ class GroupedQueue(Queue):
     def return_group(
         self, entry: QueuedGroup, how: GroupReturn, now: float, *, needs_room: bool = False
     ) -> None:
-        """Returns a popped group with the members that have no node; without any, it is done.
+        """Returns a popped group with the members without a node; without any, it is done.
 
-        One that only needs room is not tried again before something may have made some.
+        A group that only needs room is not tried again before an event may have made room.
         """
         self.done(entry.pod.uid)
         for member in entry.late.values():
@@ -460,7 +460,7 @@ class GroupedQueue(Queue):
         super()._make_active(queued, label, now)
 
     def _spread(self, entry: QueuedGroup) -> int:
-        """By how many seconds a group comes back later, so that not all do so at once."""
+        """Returns by how many seconds a group comes back later, so that not all come at once."""
         seconds = min(_MOST_SPREAD_SECONDS, 1 + len(self._entries) // _GROUPS_PER_SECOND)
         return entry.arrival % seconds
 
@@ -502,7 +502,7 @@ class GroupedQueue(Queue):
         return None
 
     def _hold(self, entry: QueuedGroup, answer: tuple[str, Rejected], label: str) -> None:
-        """Holds a group back as such."""
+        """Holds the group itself back."""
         if entry.pod.uid in self._places:
             self._take(entry)
         entry.place = Place.GATED
@@ -511,7 +511,7 @@ class GroupedQueue(Queue):
         self._count_group(entry, Place.GATED, label)
 
     def _gate(self, entry: QueuedGroup, answer: tuple[str, Rejected], label: str) -> None:
-        """One member that is held back holds back all of them."""
+        """Holds back the whole group if one member is held back."""
         entry.gated_by, entry.refusal = answer
         entry.rejectors |= {entry.gated_by}
         entry.was_flushed = False

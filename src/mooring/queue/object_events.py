@@ -1,4 +1,4 @@
-"""What a change of an object amounts to, as the events that plugins listen to."""
+"""Translates changes of objects into the events that plugins register for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LABELS = {
 
 
 def make_event(resource: Resource | str, action: Action) -> ClusterEvent:
-    """An event with kube-scheduler's label for it."""
+    """Makes an event with kube-scheduler's label for it."""
     return ClusterEvent(resource, action, f"{resource}{_LABELS[action]}")
 
 
@@ -71,17 +71,17 @@ _Described = StorageObject | DeviceObject | CustomObject
 
 
 def object_event(item: StorageObject | DeviceObject, action: Action) -> ClusterEvent:
-    """What happened to an object; changes of it are not told apart."""
+    """Returns the event of an object; all kinds of updates are one event."""
     return make_event(_RESOURCES[type(item)], action)
 
 
 def custom_event(kind: CustomKind, action: Action) -> ClusterEvent:
-    """What happened to an object of a custom kind; changes of it are not told apart."""
+    """Returns the event of a custom resource; all kinds of updates are one event."""
     return make_event(kind.resource, action)
 
 
 def says_the_same(old: _Described, new: _Described) -> bool:
-    """Whether an update of an object says nothing new: what measures may report again and again."""
+    """Whether an update changes nothing that is read, such as a repeated measurement."""
     version = getattr(old, "resource_version", None)
     if version is None:
         return old == new
@@ -89,14 +89,14 @@ def says_the_same(old: _Described, new: _Described) -> bool:
 
 
 def pod_events(old: Pod, new: Pod, assigned: bool) -> tuple[ClusterEvent, ...]:
-    """What changed of a pod; a generic update if it is nothing that has an event of its own."""
+    """Returns the events of a changed pod; a generic update if no other event fits."""
     resource = Resource.ASSIGNED_POD if assigned else Resource.UNSCHEDULED_POD
     actions = [action for action, changed in _POD_CHANGES if changed(old, new)]
     return tuple(make_event(resource, action) for action in actions or (Action.UPDATE,))
 
 
 def node_events(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
-    """What changed of a node; nothing if it is nothing that scheduling reads."""
+    """Returns the events of a changed node; none if scheduling reads nothing of the change."""
     return tuple(make_event(Resource.NODE, action) for action in _node_actions(old, new))
 
 

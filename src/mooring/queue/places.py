@@ -1,4 +1,4 @@
-"""Where each waiting pod is: in one of the heaps, or among the unschedulable pods."""
+"""The place of each waiting pod: one of the heaps, or the unschedulable pods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SortKey = Callable[[Pod, float], Any]
 
 
 def by_priority(pod: Pod, timestamp: float) -> tuple[int, float]:
-    """The order that needs no plugin: the more important pod first, then the older one."""
+    """Returns the sort key that needs no plugin: higher priority first, then older pods."""
     return -pod.priority, timestamp
 
 
@@ -43,7 +43,7 @@ class Places:
         listeners: Listeners,
         tell_of_order: Callable[[BaseException], None],
     ) -> None:
-        """`tell_of_order` is called once, if the sort key is given up."""
+        """`tell_of_order` is called once if the sort key has to be given up."""
         self._sort_key = sort_key
         self._tell_of_order = tell_of_order
         self._heaps: dict[Place, PodHeap | DividedHeap] = {
@@ -66,16 +66,16 @@ class Places:
         return iter(self._waiting.values())
 
     def get(self, uid: str) -> QueuedPod | None:
-        """The waiting pod of this uid."""
+        """Returns the waiting pod of this uid."""
         return self._waiting.get(uid)
 
     def find_by_key(self, key: str) -> QueuedPod | None:
-        """The waiting pod of this namespace and name."""
+        """Returns the waiting pod of this namespace and name."""
         uid = self._uids.get(key)
         return None if uid is None else self._waiting[uid]
 
     def size(self, place: Place) -> int:
-        """How many pods are in a place."""
+        """Returns how many pods are in a place."""
         if place is Place.GATED:
             return len(self.unschedulable.gated)
         if place is Place.UNSCHEDULABLE:
@@ -83,7 +83,7 @@ class Places:
         return len(self._heaps[place])
 
     def move(self, queued: QueuedPod, place: Place) -> None:
-        """Puts a pod into a place, out of the one where it waits, if it does."""
+        """Moves a pod to a place, from the one where it waits if there is one."""
         uid = queued.pod.uid
         heap = self._heaps.get(place)
         # A plugin makes the key: if it raises, the pod stays where it is.
@@ -100,7 +100,7 @@ class Places:
             heap.push(queued, key)
 
     def replace(self, queued: QueuedPod, pod: Pod) -> None:
-        """Gives a waiting pod its newer value; it stays where it is, in its new order."""
+        """Replaces a waiting pod by its newer value; it stays in its place, in its new order."""
         queued.replace(pod)
         if queued.place in UNSCHEDULABLE_PLACES and self.unschedulable.is_filed_as(queued):
             return
@@ -112,14 +112,14 @@ class Places:
         self._forget(queued)
 
     def divide(self, divides: Callable[[Pod], bool]) -> None:
-        """Says which pods can be held back, before there are any."""
+        """Sets which pods can be held back. Call it before there are any."""
         assert not self._waiting, "pods wait already"
         for place in (Place.ACTIVE, Place.BACKOFF):
             heap = self._heaps[place] = DividedHeap(self._distrust, divides)
             self._divided.append(heap)
 
     def hold_back(self, yes: bool) -> None:
-        """Holds back the pods that can be, or no longer does."""
+        """Holds back the pods that can be held back, or stops doing so."""
         for heap in self._divided:
             heap.holds_back = yes
 
@@ -135,13 +135,13 @@ class Places:
         return queued
 
     def next_backed_off(self, place: Place, now: float) -> QueuedPod | None:
-        """A pod whose backoff is over, which stays in."""
+        """Returns a pod whose backoff is over, without removing it."""
         heap = self._heaps[place]
         first = heap.head_key()
         return heap.head() if first is not None and first[0] < floor(now) else None
 
     def backoff_end(self, place: Place) -> float | None:
-        """When the next backoff is over: at the end of the second of its expiry."""
+        """Returns when the next backoff is over: at the end of the second of its expiry."""
         first = self._heaps[place].head_key()
         return None if first is None else float(first[0] + 1)
 
@@ -159,7 +159,7 @@ class Places:
             heap.remove(uid)
 
     def _distrust(self, error: BaseException) -> None:
-        """Orders all pods by priority and age from now on, since the sort keys are of no use."""
+        """Orders all pods by priority and age from now on, because sort keys cannot be compared."""
         if self._sort_key is not by_priority:
             self._sort_key = by_priority
             self._tell_of_order(error)
@@ -195,9 +195,9 @@ class Places:
 
 
 class DividedHeap:
-    """Two heaps in one: the pods that can be held back, and all others.
+    """Two heaps in one: pods that can be held back, and all others.
 
-    The order is one for both. Only `pop` and `is_ready` leave out those that are held back.
+    Both have one order. Only `pop` and `is_ready` leave out pods that are held back.
     """
 
     __slots__ = ("_divides", "_free", "_some", "holds_back")
@@ -205,7 +205,7 @@ class DividedHeap:
     def __init__(
         self, repair: Callable[[BaseException], None], divides: Callable[[Pod], bool]
     ) -> None:
-        """`divides` tells the pods that can be held back from the others."""
+        """`divides` returns whether a pod can be held back."""
         self._divides = divides
         self._free = PodHeap(repair)
         self._some = PodHeap(repair)
@@ -218,11 +218,11 @@ class DividedHeap:
         return uid in self._free or uid in self._some
 
     def push(self, queued: QueuedPod, key: Any) -> None:
-        """Puts in a pod that is not in the heap."""
+        """Adds a pod that is not in the heap."""
         (self._some if self._divides(queued.pod) else self._free).push(queued, key)
 
     def remove(self, uid: str) -> None:
-        """Takes out a pod that is in the heap."""
+        """Removes a pod that is in the heap."""
         (self._some if uid in self._some else self._free).remove(uid)
 
     def reorder(self, key: Callable[[QueuedPod], Any]) -> None:
@@ -235,19 +235,19 @@ class DividedHeap:
         return bool(self._free or (self._some and not self.holds_back))
 
     def pop(self) -> QueuedPod | None:
-        """Takes out the first pod that is not held back."""
+        """Removes and returns the first pod that is not held back."""
         return (self._free if self.holds_back else self._first()).pop()
 
     def head(self) -> QueuedPod | None:
-        """The first pod, which stays in."""
+        """Returns the first pod without removing it."""
         return self._first().head()
 
     def head_key(self) -> Any:
-        """The smallest key, or None."""
+        """Returns the smallest key, or None."""
         return self._first().head_key()
 
     def _first(self) -> PodHeap:
-        """The heap that has the first of all pods."""
+        """Returns the heap that has the first of all pods."""
         if not self._some:
             return self._free
         if not self._free:

@@ -1,4 +1,4 @@
-"""A heap of waiting pods, from which pods can be taken out wherever they are."""
+"""A heap of waiting pods, from which any pod can be removed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _give_up(error: BaseException) -> None:
 
 
 class PodHeap:
-    """Pods by key, ties by arrival. Removed pods leave an item behind that is skipped later.
+    """Pods by key, ties by arrival. A removed pod leaves an item behind, which is skipped later.
 
     Most pods come in the order in which they leave. So an item that is not before the last one of
-    the line joins the line, which costs one comparison, and only the others go to the heap.
-    Where keys cannot be compared, `repair` is called, which must `reorder` the heap.
+    the line joins the line, which costs one comparison; only the others go to the heap. If keys
+    cannot be compared, `repair` is called, which must `reorder` the heap.
     """
 
     __slots__ = ("_items", "_line", "_live", "_repair", "_serials")
@@ -51,7 +51,7 @@ class PodHeap:
         return (item[3] for item in self._live.values())
 
     def push(self, queued: QueuedPod, key: Any) -> None:
-        """Puts in a pod that is not in the heap."""
+        """Adds a pod that is not in the heap."""
         item = (key, queued.arrival, next(self._serials), queued)
         self._live[queued.pod.uid] = item
         try:
@@ -65,7 +65,7 @@ class PodHeap:
             self._repair(error)
 
     def remove(self, uid: str) -> None:
-        """Takes out a pod that is in the heap."""
+        """Removes a pod that is in the heap."""
         del self._live[uid]
         if len(self._items) + len(self._line) > 2 * len(self._live) + _SLACK:
             self._tidy()
@@ -87,7 +87,7 @@ class PodHeap:
             self._repair(error)
 
     def pop(self) -> QueuedPod | None:
-        """Takes out the pod with the smallest key."""
+        """Removes and returns the pod with the smallest key."""
         item = self._first()
         if item is None:
             return None
@@ -98,12 +98,12 @@ class PodHeap:
         return queued
 
     def head(self) -> QueuedPod | None:
-        """The pod with the smallest key, which stays in."""
+        """Returns the pod with the smallest key without removing it."""
         item = self._first()
         return item[3] if item else None
 
     def head_key(self) -> Any:
-        """The smallest key, or None."""
+        """Returns the smallest key, or None."""
         item = self._first()
         return item[0] if item else None
 
@@ -112,7 +112,7 @@ class PodHeap:
         return bool(self._live)
 
     def is_before(self, other: PodHeap) -> bool:
-        """Whether its first pod comes before that of another heap; neither is empty."""
+        """Whether its first pod comes before that of another heap; neither may be empty."""
         try:
             return self._find_order() < other._find_order()
         except PASSING:
@@ -141,7 +141,7 @@ class PodHeap:
         return self._first_of_both()
 
     def _first_of_both(self) -> _Item | None:
-        """The first item of the heap or of the line, whose first pod is in."""
+        """Returns the first item of the heap or of the line whose pod is still in."""
         items, line, live = self._items, self._line, self._live
         while items and live.get(items[0][3].pod.uid) is not items[0]:
             heappop(items)

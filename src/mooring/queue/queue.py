@@ -1,4 +1,4 @@
-"""The scheduling queue: what is tried next, and when what failed is tried again."""
+"""The scheduling queue: which pod is tried next, and when failed pods are tried again."""
 
 from __future__ import annotations
 
@@ -100,20 +100,20 @@ class Queue:
         return uid in self._places
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        """The waiting pods, which tell their place and who rejected them."""
+        """Yields the waiting pods, with their place and the plugins that rejected them."""
         return iter(self._places)
 
     def get(self, uid: str) -> QueuedPod | None:
-        """The waiting pod of this uid."""
+        """Returns the waiting pod of this uid."""
         return self._places.get(uid)
 
     @property
     def in_flight(self) -> tuple[QueuedPod, ...]:
-        """The pods that were popped and are not done, in the order of their pop."""
+        """Returns the popped pods that are not done, in the order of their pop."""
         return tuple(self._in_flight)
 
     def sizes(self) -> dict[str, int]:
-        """How many pods wait, as kube-scheduler's metrics tell them apart."""
+        """Counts waiting pods by the queues of kube-scheduler's metrics."""
         size = self._places.size
         return {
             "active": size(Place.ACTIVE),
@@ -123,27 +123,27 @@ class Queue:
         }
 
     def entities(self) -> Iterator[tuple[tuple[str, str], int]]:
-        """How many entries wait, by queue and type."""
+        """Counts waiting entries by queue and type."""
         return (((queue, "pod"), count) for queue, count in Queue.sizes(self).items())
 
     def incoming_entities(self) -> Iterator[tuple[tuple[str, str, str], int]]:
-        """How many entries came into each queue, by what brought them there, and by type."""
+        """Counts entries that came into each queue, by event and by type."""
         return (((*key, "pod"), count) for key, count in self.incoming.items())
 
     def rejections(self) -> Counter[tuple[str, str]]:
-        """How many waiting pods a plugin of a profile rejected, by plugin and profile."""
+        """Counts waiting pods by the plugin and profile that rejected them."""
         return Counter(
             (plugin, queued.pod.spec.scheduler_name) for queued in self for plugin in queued.blamed
         )
 
     def count_remembered(self) -> Counter[str]:
-        """How many events are kept for pods in flight, by event, and how many such pods."""
+        """Counts events that are kept for pods in flight, by event, and these pods."""
         counts = Counter(each.event.label for each in self._in_flight.remembered)
         counts[POD_POPPED] = len(self._in_flight)
         return counts
 
     def add(self, pod: Pod, now: float) -> None:
-        """Takes in a new pod; it replaces an older pod of the same name."""
+        """Adds a new pod; it replaces an older pod of the same name."""
         known = self._places.get(pod.uid) or self._in_flight.get(pod.uid)
         if known is None:
             self._enter(pod, UNSCHEDULED_POD_ADD.label, now)
@@ -151,7 +151,7 @@ class Queue:
             self.update(known.pod, pod, now)
 
     def update(self, old: Pod, new: Pod, now: float) -> None:
-        """Takes note of a change of a pod that has no node; an unknown pod is taken in."""
+        """Takes in a change of a pod without a node; an unknown pod is added."""
         if new.uid in self._in_flight:
             for event in pod_events(old, new, assigned=False):
                 self._record(self._listeners.identify(event, old, new))
@@ -166,7 +166,7 @@ class Queue:
                 self._make_up_for(queued, before, now)
 
     def part(self, uid: str, now: float) -> None:
-        """Others no longer fail where this pod does: it is not spoken for by them from now on."""
+        """Separates a pod from its companions: their failures do not stand for it any more."""
         queued = self._places.get(uid)
         before = self._places.unschedulable.companions(uid)
         if queued is not None and before is not None:
@@ -186,13 +186,13 @@ class Queue:
             self._move_by(queued, WakeAnswer.AFTER_BACKOFF, label, now)
 
     def delete(self, pod: Pod) -> None:
-        """Forgets a pod that waits; one in flight leaves with `done`."""
+        """Removes a waiting pod; a pod in flight leaves with `done`."""
         queued = self._places.get(pod.uid)
         if queued is not None:
             self._take(queued)
 
     def pop(self, now: float) -> QueuedPod | None:
-        """The pod to try next, which is in flight until `done` or `give_back`."""
+        """Returns the pod to try next, which is in flight until `done` or `give_back`."""
         self._latest = now
         if now != self._flushed:
             self.flush(now)
@@ -212,13 +212,13 @@ class Queue:
         return queued
 
     def done(self, uid: str) -> None:
-        """Ends the attempt: from here on, what happens does not concern the pod."""
+        """Ends the attempt: later events do not concern the pod."""
         queued = self._in_flight.end(uid)
         if queued is not None:
             queued.place = NOWHERE
 
     def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
-        """Returns a popped pod, as it is now, whose attempt came to nothing."""
+        """Returns a popped pod, in its present form, after a failed attempt."""
         missed = self._in_flight.events_missed_by(pod.uid)
         self.done(pod.uid)
         if self._places.find_by_key(pod.key) is not None:
@@ -237,15 +237,15 @@ class Queue:
             self._representatives.settle(pod.uid, companions)
 
     def divide(self, divides: Callable[[Pod], bool]) -> None:
-        """Says which pods can be held back, before there are any."""
+        """Sets which pods can be held back. Call it before there are any."""
         self._places.divide(divides)
 
     def hold_back(self, yes: bool) -> None:
-        """Leaves the pods that can be held back where they are, or pops them again."""
+        """Stops popping the pods that can be held back, or pops them again."""
         self._places.hold_back(yes)
 
     def put_back(self, queued: QueuedPod, *, pod: Pod, now: float) -> None:
-        """Returns a popped pod, as it is now, that was not tried to the end: it keeps its turn."""
+        """Returns a popped pod whose attempt was not finished: it keeps its turn."""
         self.done(pod.uid)
         if self._places.find_by_key(pod.key) is None:
             queued.pod = pod
@@ -259,7 +259,7 @@ class Queue:
         now: float,
         concerns: Callable[[Pod], bool] | None = None,
     ) -> None:
-        """Wakes the pods that the event, as the plugins which rejected them see it, may help."""
+        """Wakes pods that the event may help, as the plugins that rejected them judge it."""
         if not self._in_flight.pods and not self._places.unschedulable.kinds:
             # Most of what happens is that a pod is placed while nobody waits.
             return
@@ -273,7 +273,7 @@ class Queue:
         self._record(queue_event)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
-        """Makes pods active whatever they wait for; those in flight are tried again on return."""
+        """Makes pods active whatever they wait for; pods in flight are tried again on return."""
         for pod in pods:
             queued = self._places.get(pod.uid)
             if queued is None:
@@ -283,7 +283,7 @@ class Queue:
                 self._make_active(queued, FORCE_ACTIVATE.label, now)
 
     def retry(self, uid: str, now: float) -> None:
-        """Tries a pod again after a backoff, because what was done to help it has failed."""
+        """Tries a pod again after a backoff, because an action to help it has failed."""
         queued = self._places.get(uid)
         if queued is None or queued.place is not Place.UNSCHEDULABLE:
             return
@@ -309,11 +309,11 @@ class Queue:
         self._record(self._listeners.identify(UNSCHEDULABLE_TIMEOUT, None, None))
 
     def wait_for_events(self) -> None:
-        """From now on, pods that fail wait until an event wakes them, however long that takes."""
+        """Lets failed pods wait for an event from now on, however long that takes."""
         self._places.unschedulable.patience = _FOR_EVER
 
     def next_flush(self, now: float) -> float | None:
-        """The earliest time at which `flush` or `pop` has something to do; None if never."""
+        """Returns the earliest time at which `flush` or `pop` has work to do; None if never."""
         is_ready = self._places.is_ready
         if is_ready(Place.ACTIVE) or (self.backoff.pops_early and is_ready(Place.BACKOFF)):
             return now
@@ -344,7 +344,7 @@ class Queue:
         self._make_active(QueuedPod(pod, now, next(self._arrivals)), label, now)
 
     def _reconsider(self, queued: QueuedPod, old: Pod, now: float) -> None:
-        """A change of the pod itself may be what it waits for."""
+        """Wakes a pod if a change of the pod itself may help it."""
         for event in pod_events(old, queued.pod, assigned=False):
             queue_event = self._listeners.identify(event, old, queued.pod)
             answer = self._listeners.answer(queued, queue_event)
@@ -387,7 +387,7 @@ class Queue:
         queue_event: QueueEvent,
         concerns: Callable[[Pod], bool] | None,
     ) -> None:
-        """Wakes one of some pods that all fail where it does, if the event may help it."""
+        """Wakes one of some companions, if the event may help it."""
         first = companions.first(self._latest)
         if concerns is None and not queue_event.is_about(companions) and first is not None:
             if companions.is_represented:
@@ -402,7 +402,7 @@ class Queue:
             self._wake(like_pods, queue_event, concerns)
 
     def _send_one(self, companions: Companions, label: str) -> None:
-        """Wakes one of some pods that all fail where it does. Another may be on its way already."""
+        """Wakes one of some companions, unless another one is on its way already."""
         while not companions.is_represented:
             queued = companions.first(self._latest)
             if queued is None:
@@ -443,7 +443,7 @@ class Queue:
         self._move(queued, ACTIVE, label)
 
     def _is_admitted(self, queued: QueuedPod, label: str) -> bool:
-        """Asks whether the pod may be queued; one that may not is gated."""
+        """Whether the pod may be queued; one that may not is gated."""
         answer = self._admit(queued.pod, queued.gated_by)
         if answer is None:
             queued.gated_by, queued.refusal = "", None

@@ -1,4 +1,4 @@
-"""Events as the queue sees them: who listens, whether they concern a pod, what pods missed."""
+"""Events in the queue: their listeners, whether they concern a pod, and which ones pods missed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WakeAnswer(Enum):
 
 
 class QueueEvent(msgspec.Struct, frozen=True, eq=False):
-    """An event, the object before and after it, and who listens."""
+    """An event, the object before and after it, and its listeners."""
 
     event: ClusterEvent
     old: Any
@@ -53,7 +53,7 @@ class QueueEvent(msgspec.Struct, frozen=True, eq=False):
         return {each.uid for each in (self.old, self.new) if isinstance(each, Pod)}
 
     def names(self, pod: Pod) -> bool:
-        """Whether a wildcard is meant for this pod: one that carries an object is for that only."""
+        """Whether a wildcard event concerns this pod: if it carries an object, only that one."""
         return self.new is None or (isinstance(self.new, Pod) and self.new.uid == pod.uid)
 
 
@@ -73,11 +73,11 @@ class Listeners:
         self._readers: dict[tuple[str, frozenset[str]], tuple[tuple[Reads, ...], bool]] = {}
 
     def registered(self, profile: str, plugin: str) -> tuple[Wakeup, ...]:
-        """What a plugin of a profile has registered."""
+        """Returns the registrations of a plugin of a profile."""
         return self._wakeups.get(profile, {}).get(plugin, ())
 
     def identify(self, event: ClusterEvent, old: Any, new: Any) -> QueueEvent:
-        """The event together with who listens to it."""
+        """Returns the event together with its listeners."""
         kind = (event.resource, event.action)
         heard = self._heard.get(kind)
         if heard is None:
@@ -85,7 +85,7 @@ class Listeners:
         return QueueEvent(event, old, new, heard)
 
     def read(self, queued: QueuedPod) -> Hashable:
-        """What must be the same for pods that hints tell the same, beside their template."""
+        """Returns what must be equal, besides the template, for hints to answer pods alike."""
         if queued.is_costly:
             return queued.pod.uid
         key = queued.pod.spec.scheduler_name, queued.blamed
@@ -103,7 +103,7 @@ class Listeners:
             return queued.pod.uid
 
     def answer(self, queued: QueuedPod, queue_event: QueueEvent) -> WakeAnswer:
-        """Whether the pod is worth another try, as the plugins that rejected it see it."""
+        """Whether the pod is worth another try, as the plugins that rejected it judge."""
         if queue_event.event.is_wildcard:
             return WakeAnswer.AFTER_BACKOFF if queue_event.names(queued.pod) else WakeAnswer.STAY
         heard = queue_event.heard.get(queued.pod.spec.scheduler_name)
@@ -123,7 +123,7 @@ class Listeners:
         return WakeAnswer.STAY
 
     def answer_missed(self, queued: QueuedPod, missed: tuple[QueueEvent, ...] | None) -> WakeAnswer:
-        """What the events that a failed pod missed mean for it."""
+        """Returns what the events that a failed pod missed mean for it."""
         if missed is None or not queued.blamed:
             return WakeAnswer.AFTER_BACKOFF
         best = WakeAnswer.STAY
@@ -193,7 +193,7 @@ class Listeners:
 
 
 def _boolean(answer: object) -> bool:
-    """An answer of NumPy's; any other is a mistake, such as a forgotten `return`."""
+    """Accepts a boolean of NumPy; any other value is a mistake, such as a forgotten `return`."""
     expect(answer, bool, np.bool_)
     return bool(answer)
 
@@ -210,7 +210,7 @@ def _add_taints(registered: tuple[Wakeup, ...]) -> tuple[Wakeup, ...]:
 
 
 class InFlight:
-    """Remembers what happened for as long as a pod that was popped before it is in flight."""
+    """Remembers events for as long as a pod that was popped before them is in flight."""
 
     __slots__ = ("_dropped", "_events", "pods")
 
@@ -230,21 +230,21 @@ class InFlight:
         return (queued for queued, _ in self.pods.values())
 
     def get(self, uid: str) -> QueuedPod | None:
-        """The pod in flight of this uid."""
+        """Returns the pod in flight of this uid."""
         started = self.pods.get(uid)
         return started[0] if started else None
 
     @property
     def remembered(self) -> tuple[QueueEvent, ...]:
-        """What some pod in flight may have missed, oldest first."""
+        """Returns the events that some pod in flight may have missed, oldest first."""
         return tuple(self._events)
 
     def start(self, queued: QueuedPod) -> None:
-        """Takes in a pod; what happens from now on concerns it."""
+        """Adds a pod; events from now on concern it."""
         self.pods[queued.pod.uid] = (queued, self._dropped + len(self._events))
 
     def end(self, uid: str) -> QueuedPod | None:
-        """Lets go of a pod, which it returns, and of what no other pod needs to know."""
+        """Removes and returns a pod, and forgets events that no other pod needs."""
         ended = self.pods.pop(uid, None)
         if ended is None:
             return None
@@ -263,12 +263,12 @@ class InFlight:
             self._dropped += 1
 
     def record(self, queue_event: QueueEvent) -> None:
-        """Remembers it if a pod is in flight."""
+        """Remembers an event if a pod is in flight."""
         if self.pods:
             self._events.append(queue_event)
 
     def events_missed_by(self, uid: str) -> tuple[QueueEvent, ...] | None:
-        """What happened since the pod was popped; None if it is not in flight."""
+        """Returns the events since the pod was popped; None if it is not in flight."""
         started = self.pods.get(uid)
         if started is None:
             return None

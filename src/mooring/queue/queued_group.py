@@ -15,7 +15,7 @@ from .queued_pod import Backoff, QueuedPod
 
 
 class QueuedGroup(QueuedPod, eq=False, gc=True):
-    """A group in the queue or in flight. Its `pod` stands for it wherever pods are ordered."""
+    """A group in the queue or in flight. Its `pod` represents it wherever pods are ordered."""
 
     key: GroupKey = ("", "")
     #: The pods that are tried together, by uid.
@@ -27,7 +27,7 @@ class QueuedGroup(QueuedPod, eq=False, gc=True):
 
     @property
     def in_order(self) -> list[QueuedPod]:
-        """The members in the order in which they are tried."""
+        """Returns the members in the order in which they are tried."""
         return sorted(self.members.values(), key=_turn)
 
     def join(self, member: QueuedPod) -> None:
@@ -40,7 +40,7 @@ class QueuedGroup(QueuedPod, eq=False, gc=True):
         self.late.pop(uid, None)
 
     def everyone(self) -> list[QueuedPod]:
-        """All pods of the group that wait, with the place of the group as theirs."""
+        """Returns all waiting pods of the group, each with the place of the group."""
         everyone = [*self.members.values(), *self.late.values()]
         for member in everyone:
             member.place = self.place
@@ -57,7 +57,7 @@ def _turn(member: QueuedPod) -> tuple[int, int, float, int]:
 
 
 def head_of(group: PodGroup, member: Pod) -> Pod:
-    """A pod that stands for a group: as important as it, under a name that no pod can have."""
+    """Makes a pod that represents a group, with its priority and a name that no pod can have."""
     priority = group.priority_beside(member)
     spec = member.spec
     if spec.priority != priority:
@@ -68,5 +68,5 @@ def head_of(group: PodGroup, member: Pod) -> Pod:
 
 
 def widen(backoff: Backoff, count: int) -> Backoff:
-    """The backoff of a group: the more members are tried, the longer it may last."""
+    """Returns the backoff of a group: the more members are tried, the longer it may last."""
     return replace(backoff, maximum=backoff.maximum * sqrt(max(count, 1)))

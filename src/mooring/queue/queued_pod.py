@@ -1,4 +1,4 @@
-"""A pod that waits to be scheduled: what the queue remembers of it, and how long it backs off."""
+"""A pod that waits to be scheduled: what the queue remembers of it, and its backoff."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mooring.objects.pod import Pod
 
 
 class Place(StrEnum):
-    """Where a pod is. It is always in exactly one place."""
+    """The place of a pod. It is always in exactly one."""
 
     ACTIVE = "active"
     #: Rejected by a plugin, and waiting until it may be tried again.
@@ -63,7 +63,7 @@ class SharedFailure(msgspec.Struct, frozen=True):
 
 
 class FailedAttempt(msgspec.Struct, frozen=True):
-    """Why an attempt came to nothing: rejected by plugins, or (without any) failed."""
+    """Why an attempt failed: plugins rejected the pod, or (without any) there was an error."""
 
     rejectors: frozenset[str] = frozenset()
     #: Plugins that wait for something else to happen first.
@@ -112,7 +112,7 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
 
     @property
     def blamed(self) -> frozenset[str]:
-        """All plugins whose events can wake it."""
+        """The plugins whose events can wake the pod."""
         return self.rejectors | self.pending if self.pending else self.rejectors
 
     @property
@@ -121,11 +121,11 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
         return self.consecutive_errors or self.unschedulable_count
 
     def backs_off(self, now: float) -> bool:
-        """Whether it is to be left alone: until the second of its expiry is over."""
+        """Whether the pod must wait: until the second of its expiry is over."""
         return self.expiry >= math.floor(now)
 
     def note_failure(self, attempt: FailedAttempt) -> None:
-        """Takes note of an attempt that came to nothing."""
+        """Notes a failed attempt."""
         self.rejectors, self.pending = attempt.rejectors, attempt.pending
         self.message = attempt.message
         self.is_costly = attempt.delay > 0
@@ -138,7 +138,7 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
             self.consecutive_errors += 1
 
     def replace(self, pod: Pod) -> None:
-        """Takes the pod's newer value. What else it may share with others then, nobody has said."""
+        """Replaces the pod by its newer value. What it then shares with others is not known."""
         alike = self.alike
         if alike is not None and not (
             _is_decided_alike(self.pod, pod)
@@ -154,7 +154,7 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
 
 
 def _is_decided_alike(old: Pod, new: Pod) -> bool:
-    """Whether a change of a pod is none that a decision could see."""
+    """Whether no decision could see a change of a pod."""
     return (
         old.spec is new.spec
         and old.annotations == new.annotations
@@ -170,7 +170,7 @@ _MOST_DOUBLINGS = 62
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Doubles with each failure, from `initial` to `maximum` seconds; a maximum of 0 is none."""
+    """Doubles with each failure, from `initial` to `maximum` seconds; a maximum of 0 means none."""
 
     initial: float = 1.0
     maximum: float = 10.0
@@ -178,13 +178,13 @@ class Backoff:
     pops_early: bool = True
 
     def seconds(self, failures: int) -> float:
-        """How long a pod waits after so many failures."""
+        """Returns how long a pod waits after that many failures."""
         if failures == 0:
             return 0.0
         return min(self.initial * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), self.maximum)
 
     def expiry(self, timestamp: float, failures: int) -> int:
-        """The whole second in which the backoff ends that began at `timestamp`."""
+        """Returns the whole second in which a backoff ends that began at `timestamp`."""
         if self.maximum <= 0:
             return NEVER_FAILED
         return math.floor(timestamp + self.seconds(failures))

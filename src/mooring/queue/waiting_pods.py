@@ -1,4 +1,4 @@
-"""Pods that wait for an event: those that hints tell the same together, by what they wait for."""
+"""Pods that wait for an event, grouped by equal answers of hints and filed by topic."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _PluginFile:
         return not self.alone and not self.together
 
     def drop(self, pods: LikePods) -> None:
-        """Takes out pods of which none is left."""
+        """Removes a set of pods that is empty."""
         self.alone.pop(pods.kind, None)
         if pods.companions is not None and not pods.companions.members:
             self.together.pop(pods.companions.key, None)
@@ -91,7 +91,7 @@ class _Found:
         self.together: dict[Hashable, Companions] = {}
 
     def list(self) -> list[LikePods | Companions]:
-        """All of them, each once."""
+        """Returns all of them, each once."""
         together = self.together
         if not together:
             return [*self.alone.values()]
@@ -104,7 +104,7 @@ class _Found:
 
 
 class UnschedulablePods:
-    """Unschedulable and gated pods; a gated one is filed only under the plugin that holds it."""
+    """Unschedulable and gated pods; a gated pod is filed only under the plugin that holds it."""
 
     __slots__ = (
         "_companions",
@@ -192,16 +192,16 @@ class UnschedulablePods:
                 del topics[topic]
 
     def is_filed_as(self, queued: QueuedPod) -> bool:
-        """Whether a pod that is here is where it belongs as it is now."""
+        """Whether a pod is filed where its present state belongs."""
         return self.kinds[queued.pod.uid] == self._kind(queued)
 
     def companions(self, uid: str) -> Companions | None:
-        """The pods that fail where this one does; None if it is not here, or nobody knows."""
+        """Returns the pods that fail where this one does; None if it is not here or not known."""
         kind = self.kinds.get(uid)
         return None if kind is None else self._like[kind].companions
 
     def find(self, queue_event: QueueEvent) -> list[LikePods | Companions]:
-        """The pods that the event may concern, as far as topics tell."""
+        """Returns the pods that the event may concern, as far as topics tell."""
         found = _Found()
         for profile, plugins in queue_event.heard.items():
             for plugin, wakeups in plugins.items():
@@ -217,16 +217,16 @@ class UnschedulablePods:
         return found.list()
 
     def everybody(self) -> list[LikePods | Companions]:
-        """All pods."""
+        """Returns all pods."""
         return list(self._like.values())
 
     def overdue(self, now: float) -> QueuedPod | None:
-        """A pod that has waited too long, which stays in."""
+        """Returns a pod that has waited too long, without removing it."""
         moment = self._sweeps.head_key()
         return self._sweeps.head() if moment is not None and moment <= now else None
 
     def next_sweep(self) -> float | None:
-        """When the next pod has waited too long."""
+        """Returns when the next pod has waited too long."""
         return self._sweeps.head_key()
 
     def check(self) -> None:
@@ -266,19 +266,19 @@ class UnschedulablePods:
 
 
 def _find_key(kind: Kind, queued: QueuedPod) -> Hashable:
-    """What companions share."""
+    """Returns the value that companions share."""
     if queued.alike is None or not queued.alike.spans_templates:
         return kind
     return queued.pod.spec.scheduler_name, queued.rejectors, queued.pending, queued.alike
 
 
 def _plugins(queued: QueuedPod) -> Iterable[str]:
-    """The plugins whose events can wake the pod."""
+    """Returns the plugins whose events can wake the pod."""
     return (queued.gated_by,) if queued.place is Place.GATED else queued.blamed
 
 
 def _ask(topics: Any, *args: Any) -> tuple[Hashable, ...] | None:
-    """The topics that a plugin names, each once; all of them if it breaks."""
+    """Returns the topics that a plugin names, each once; all topics if it fails."""
     try:
         answer = topics(*args)
         return None if answer is None else tuple(dict.fromkeys(answer))

@@ -1,4 +1,4 @@
-"""Replaying what was recorded beside another scheduler: each of its placements is judged again."""
+"""Replays a recording made beside another scheduler: judges each of its placements again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mooring.world.shadow_report import JudgedPlacement
 
 
 class JudgementCheck:
-    """Judges placements as `mooring record` did, and compares with what it has written."""
+    """Judges placements as `mooring record` did, and compares with the recorded judgement."""
 
     def __init__(self, engine: Engine, *, placements_only: bool) -> None:
-        """With `placements_only`, only where Mooring would have placed pods is compared."""
+        """With `placements_only`, it compares only where Mooring would have placed pods."""
         self._made: deque[JudgedPlacement] = deque()
         self._placements_only = placements_only
         # How long decisions take is no part of a replay.
@@ -40,7 +40,7 @@ class JudgementCheck:
 
 
 def describe_judged(judged: JudgedPlacement) -> str:
-    """What Mooring would have done, in words."""
+    """Describes what Mooring would have done."""
     ours = f"place on {judged.ours}" if judged.ours else "place nowhere"
     if judged.our_score or judged.their_score:
         scores = f"{judged.our_score}, {judged.theirs} scores {judged.their_score}"

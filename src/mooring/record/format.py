@@ -1,11 +1,11 @@
-"""What a recording consists of: a line that says what it is, then one line per call of the engine.
+"""The format of a recording: a header line, then one line per call of the engine.
 
-Objects are written as the API writes them, everything else in the words of the engine. Nothing of
-it is code: reading a recording runs nothing that is in it.
+Objects are written as the API writes them, everything else in the engine's own form. None of it is
+code: reading a recording executes nothing.
 
-Of an object only what scheduling reads is kept: it is decoded as it is when it comes from the API,
-and written again. So what no decision can see (environment variables, commands, names of secrets)
-cannot reach a file. No list of fields has to be kept for that.
+Of an object only the fields that scheduling reads are kept: it is decoded as when it comes from the
+API, and encoded again. So fields that no decision can see (environment variables, commands, names
+of secrets) cannot reach a file, without a list of fields to maintain.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ OUTCOMES: dict[str, type[Any]] = {
 
 
 class Setup(Wire, frozen=True):
-    """What decisions depend on besides events: with it the engine can be built again."""
+    """What decisions depend on besides events. With it the engine can be built again."""
 
     #: The text of the KubeSchedulerConfiguration; None when there was no file.
     config: str | None = None
@@ -146,12 +146,12 @@ def encode_header(header: Header) -> bytes:
 
 
 def encode_time(at: float) -> bytes:
-    """How a line begins."""
+    """Encodes the beginning of a line."""
     return b'{"at":%b,' % _encode(at)
 
 
 def encode_outcome(event: Event, at: float) -> bytes:
-    """The outcome of an action as a line."""
+    """Encodes the outcome of an action as a line."""
     return b'%b"told":"%b","about":%b}\n' % (
         encode_time(at),
         type(event).__name__.encode(),
@@ -160,43 +160,43 @@ def encode_outcome(event: Event, at: float) -> bytes:
 
 
 def encode_step(at: float, budget: int, actions: bytes, error: str | None = None) -> bytes:
-    """A step as a line; `actions` are encoded already."""
+    """Encodes a step as a line; `actions` are encoded already."""
     failed = b"" if error is None else b',"error":' + _encode(error)
     return b'%b"step":%d,"actions":%b%b}\n' % (encode_time(at), budget, actions, failed)
 
 
 def encode_judged(judged: JudgedPlacement, at: float) -> bytes:
-    """What Mooring would have done as a line."""
+    """Encodes what Mooring would have done as a line."""
     return b'%b"judged":%b}\n' % (encode_time(at), _encode(judged))
 
 
 def encode_end(at: float, why: str) -> bytes:
-    """The end of a segment as a line."""
+    """Encodes the end of a segment as a line."""
     return b'%b"end":%b}\n' % (encode_time(at), _encode(why))
 
 
 def encode_object(kind: str, api_version: str, text: bytes) -> bytes:
-    """An applied object as a line, from after its time on."""
+    """Encodes an applied object as a line, without the time that comes first."""
     version = b',"apiVersion":' + _encode(api_version) if api_version else b""
     return b'"apply":%b%b,"object":%b}\n' % (_encode(kind), version, text)
 
 
 def encode_removal(at: float, kind: str, api_version: str, key: str) -> bytes:
-    """A removed object as a line."""
+    """Encodes a removed object as a line."""
     version = b',"apiVersion":' + _encode(api_version) if api_version else b""
     return b'%b"remove":%b%b,"key":%b}\n' % (encode_time(at), _encode(kind), version, _encode(key))
 
 
 def find_object_key(item: Object) -> str:
-    """The name by which an object is removed again: with its namespace if it has a key."""
+    """Returns the name by which an object is removed: with its namespace if it has a key."""
     key: str = getattr(item, "key", None) or item.name
     return key
 
 
 def strip_object(kind: str, raw: bytes | msgspec.Raw, api_version: str = "") -> bytes:
-    """The JSON of an object with what scheduling reads of it.
+    """Returns the JSON of an object, reduced to the fields that scheduling reads.
 
-    A version is given for kinds that are read in several: the items of a list leave it out.
+    A version is given for kinds that have several, because the items of a list leave it out.
     """
     return _strip_known(kind, raw, api_version) if kind in READ_KINDS else _strip_custom(raw)
 
@@ -213,7 +213,7 @@ def _strip_known(kind: str, raw: bytes | msgspec.Raw, api_version: str) -> bytes
 
 
 def _strip_custom(raw: bytes | msgspec.Raw) -> bytes:
-    """What only some plugin reads is kept, because nobody knows which part of it."""
+    """Keeps a custom resource whole, because it is not known what a plugin reads of it."""
     raw_object: dict[str, Any] = decode_at_any_depth(msgspec.json.decode, raw)
     # As the plugins get it, and so that it can be encoded again.
     empty_below(raw_object)
@@ -227,7 +227,7 @@ def _strip_custom(raw: bytes | msgspec.Raw) -> bytes:
 
 
 def _write_quantity(value: Any) -> str:
-    """A quantity in the shortest notation that is exact."""
+    """Writes a quantity in the shortest exact notation."""
     if not isinstance(value, Quantity):
         raise NotImplementedError(type(value))
     return format_quantity(value)

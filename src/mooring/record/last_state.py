@@ -24,7 +24,7 @@ _Known = tuple[Segment, int, RecordLine]
 
 
 def read_last_state(paths: Iterable[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects that exist at the end, each with its place. Raises InputError."""
+    """Yields the objects that exist at the end, each with its place. Raises InputError."""
     known: dict[_Key, _Known] = {}
     for segment in open_recording(paths):
         if segment.header.objects or not segment.header.segment:
@@ -41,7 +41,7 @@ def read_last_state(paths: Iterable[Path]) -> Iterator[tuple[str, dict[str, Any]
 
 
 def _make_manifest(line: RecordLine) -> dict[str, Any]:
-    """An object as a manifest, with names that no recording keeps and every API server asks for."""
+    """Makes a manifest, with names that API servers require and recordings do not keep."""
     made: dict[str, Any] = msgspec.json.decode(line.object)
     kind = line.apply or ""
     if line.api_version is not None:
@@ -62,7 +62,7 @@ def _name_containers(spec: dict[str, Any]) -> None:
 
 
 class SeenPods(ReplayListener):
-    """Keeps every pod in the form in which it first waited, else in which it was first seen."""
+    """Keeps every pod in the form in which it first waited, or else in which it was first seen."""
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}

@@ -1,4 +1,4 @@
-"""What a replay tells about single pods: the story of one, and why others wait."""
+"""What a replay says about single pods: the story of one, and why others wait."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class PodStory(ReplayListener):
                 self._add(at, describe_action(action) + self._describe_attempt(action))
 
     def waiting(self) -> Iterator[WaitingPod]:
-        """The pods that wait, in the order in which they came."""
+        """Yields the pods that wait, in the order in which they came."""
         for queued in self._engine.queue:
             yield WaitingPod(
                 queued.pod.key,
@@ -108,7 +108,7 @@ class PodStory(ReplayListener):
             )
 
     def verdicts(self) -> dict[str, int]:
-        """For how many nodes each plugin rejects the pod as things are, and why."""
+        """Counts for each plugin the nodes on which it rejects the pod now, and why."""
         queued = self._engine.queue.get(self._uid)
         if queued is None:
             return {}
@@ -133,7 +133,7 @@ class PodStory(ReplayListener):
                 self._messages.setdefault(pod.uid, note)
 
     def _describe_attempt(self, action: Action) -> str:
-        """Which attempt it was, and who rejected the pod."""
+        """Describes an attempt: its number, and the plugins that rejected the pod."""
         queued = self._engine.queue.get(self._uid)
         if not isinstance(action, RecordEvent) or queued is None or not queued.attempts:
             return ""
@@ -145,7 +145,7 @@ class PodStory(ReplayListener):
 
 
 def describe_action(action: Action) -> str:
-    """An action in words."""
+    """Describes an action in words."""
     match action:
         case BindPod(_, node):
             return f"bind to {node}"
@@ -233,7 +233,7 @@ def _read_refusal(queued: QueuedPod) -> str:
 
 
 def _count_rejections(engine: Engine, pod: Pod) -> dict[str, int]:
-    """How many nodes each plugin rejects, and why; none if a plugin breaks."""
+    """Counts the nodes that each plugin rejects, and why; nothing if a plugin fails."""
     profile, nodes = engine.profiles[pod.spec.scheduler_name], engine.cluster.nodes
     try:
         for plugin in profile.pre_enqueue:

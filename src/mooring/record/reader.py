@@ -1,4 +1,4 @@
-"""Reading recordings. They come from others, so everything is checked and nothing is trusted."""
+"""Reads recordings. Others made them, so everything is checked and nothing is trusted."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Segment:
 
     @property
     def is_cut(self) -> bool:
-        """Whether it ended before its end; known once it is read."""
+        """Whether the file was cut off; known once it is read."""
         return self._lines.is_cut
 
     def where(self, number: int) -> str:
-        """A line, for messages."""
+        """Describes the place of a line, for messages."""
         return f"{self.path}: line {number}"
 
     def lines(self) -> Iterator[tuple[int, RecordLine]]:
-        """All lines but the first with their numbers; those of a file that was cut off too."""
+        """Yields all lines but the first with their numbers, also if the file was cut off."""
         texts = iter(self._lines)
         next(texts, None)
         for number, text in enumerate(texts, 2):
@@ -70,14 +70,14 @@ class Segment:
 
 
 def is_recording(path: Path) -> bool:
-    """Whether a path stands for a recording: a segment, or what `--record` was given."""
+    """Whether a path is a recording: a segment, or the file that `--record` was given."""
     if path.exists():
         return peek(path).startswith(_BEGINNING)
     return bool(find_segments(path))
 
 
 def open_recording(paths: Iterable[Path]) -> list[Segment]:
-    """The segments that paths stand for, in order: files, or what `--record` was given."""
+    """Returns the segments of paths, in order. A path may be what `--record` was given."""
     found = [Segment(each) for path in paths for each in _find_files(path)]
     runs = list(dict.fromkeys(segment.header.run for segment in found))
     # A scheduler that was started again goes on with the same files. Its last run is what counts.

@@ -1,4 +1,4 @@
-"""Recording what a scheduler sees and decides, so that it can be replayed."""
+"""Records what a scheduler sees and decides, so that it can be replayed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RecordedObject(Applied, frozen=True):
 
 
 class Recorder:
-    """Writes down every call of an engine. If that fails, scheduling goes on without."""
+    """Records every call of an engine. If writing fails, scheduling goes on without a recording."""
 
     def __init__(self, path: Path, setup: Setup, settings: RecordSettings | None = None) -> None:
         """Raises OSError if the file cannot be written."""
@@ -69,7 +69,7 @@ class Recorder:
         self._segments.put(encode_header(self._make_header(0.0, {})))
 
     def make_event(self, item: Object, raw: bytes | msgspec.Raw) -> Applied:
-        """The event that an object exists in this form, with all that its line needs."""
+        """Makes the event that an object exists in this form, with all that its line needs."""
         if not (self._is_on and raw):
             return Applied(item)
         kind, version, _ = _key(item)
@@ -77,7 +77,7 @@ class Recorder:
         return RecordedObject(item, encode_object(kind, version, strip_object(kind, raw, form)))
 
     def write_event(self, event: Event, now: float) -> None:
-        """Writes down an event before the engine handles it."""
+        """Records an event before the engine handles it."""
         if not self._is_on:
             return
         self._now = now
@@ -96,7 +96,7 @@ class Recorder:
                 self._put(lambda: encode_outcome(event, now))
 
     def step(self, engine: Engine, now: float, budget: int) -> list[Action]:
-        """Makes a step and writes down what came of it, be it an exception."""
+        """Makes a step and records its outcome, also an exception."""
         if not self._is_on:
             return engine.step(now, budget)
         self._now = now
@@ -110,12 +110,12 @@ class Recorder:
         return actions
 
     def write_judged(self, judged: JudgedPlacement, now: float) -> None:
-        """Writes down what Mooring would have done with the pod that came last."""
+        """Records what Mooring would have done with the pod that came last."""
         if self._is_on:
             self._put(lambda: encode_judged(judged, now))
 
     def rotate(self, engine: Engine, now: float) -> None:
-        """Begins a new segment when it is time to, and ends when nothing can be written."""
+        """Begins a new segment if this one is full; stops recording if writing has failed."""
         if not self._is_on:
             return
         if self._segments.problem:
@@ -128,7 +128,7 @@ class Recorder:
             self._segments.begin(_encode_head(header, known))
 
     def flush(self) -> None:
-        """Returns when all so far is in the file."""
+        """Returns when everything so far is in the file."""
         self._segments.flush()
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class Recorder:
             _LOG.error("The recording is incomplete: %s", self.problem)
 
     def _put(self, make: Callable[[], bytes]) -> None:
-        """Writes a line with texts of plugins and of the API in it, which may be anything."""
+        """Writes a line that contains texts of plugins or of the API, which may be anything."""
         try:
             self._segments.put(make())
         except Exception as error:  # noqa: BLE001 - whatever it is, scheduling goes on
@@ -182,7 +182,7 @@ class Recorder:
 def _encode_head(
     header: Header, known: list[tuple[RecordedObject, float | None]]
 ) -> Iterator[bytes]:
-    """How a later segment begins: with what is known, and since when where that may matter."""
+    """Yields the first lines of a later segment: what is known, and since when if that matters."""
     yield encode_header(header)
     yield from ((b"{" if at is None else encode_time(at)) + each.line for each, at in known)
 
@@ -193,7 +193,7 @@ def _find_assumed(engine: Engine) -> dict[str, str]:
 
 
 def _key(item: Any) -> _Key:
-    """Kind, apiVersion (of a kind that is not Kubernetes' own) and name."""
+    """Returns kind, apiVersion (only for custom kinds) and name."""
     kind = type(item).__name__
     name = find_object_key(item)
     if kind in READ_KINDS:

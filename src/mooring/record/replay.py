@@ -1,4 +1,4 @@
-"""A replay from beginning to end: which engine, which lines, where to stop."""
+"""Replays a recording from beginning to end: which engine, which lines, where to stop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ReplayLimit:
         return self != ReplayLimit()
 
     def is_before(self, replay: Replayer, at: float) -> bool:
-        """Whether a line of that time comes too late."""
+        """Whether the limit comes before a line of that time."""
         if replay.decisions >= self.decisions:
             return True
         began = replay.counts.began
@@ -44,7 +44,7 @@ class ReplayLimit:
 
 @dataclass(slots=True)
 class ReplayResult:
-    """What came of a replay."""
+    """The result of a replay."""
 
     segments: list[Segment]
     counts: ReplayCounts
@@ -64,7 +64,7 @@ class ReplayResult:
 
 
 def parse_limit(text: str) -> ReplayLimit:
-    """Reads a number of decisions or a duration; an empty text does not stop."""
+    """Reads a number of decisions or a duration; an empty text means no limit."""
     if not text:
         return ReplayLimit()
     if text.isascii() and text.isdigit():
@@ -84,7 +84,7 @@ def replay(
     limit: ReplayLimit | None = None,
     pod: str = "",
 ) -> ReplayResult:
-    """Replays a recording, or how it would have gone with another configuration or version.
+    """Replays a recording as it was, or with another configuration or version.
 
     Raises InputError or ConfigError if it cannot be used.
     """
@@ -129,7 +129,7 @@ def make_engine(
     plugins: Registry,
     version: KubernetesVersion | None = None,
 ) -> Engine:
-    """The engine that made the recording, or one with another configuration or version."""
+    """Makes the engine of the recording, or one with another configuration or version."""
     setup = segment.header.setup
     known = known_plugins(plugins)
     gates = _read_gates(setup, segment.path, version)
@@ -167,7 +167,7 @@ def _read_config(
 
 
 def read_lines(segments: list[Segment]) -> Iterator[tuple[Segment, int, RecordLine, bool]]:
-    """All lines, and whether they tell what was known when the first segment began."""
+    """Yields all lines, and whether each says what was known when the first segment began."""
     for at, segment in enumerate(segments):
         head = segment.header.objects
         for number, line in segment.lines():

@@ -62,7 +62,7 @@ class StepDifference:
 
 
 class ReplayListener:
-    """Follows a replay; does nothing by itself."""
+    """Follows a replay. The methods here do nothing."""
 
     def on_event(self, at: float, event: Event) -> None:
         """Called before the engine handles an event."""
@@ -88,10 +88,10 @@ class ReplayCounts:
 
 
 class Replayer:
-    """Drives an engine with what was recorded, and compares.
+    """Drives an engine with recorded events, and compares.
 
-    Whatever the engine decides, what happens next is what is recorded. What it decides otherwise is
-    taken back, so that differences do not spread.
+    Whatever the engine decides, the next event is the recorded one. A different decision is taken
+    back, so that differences do not spread.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Replayer:
         listener: ReplayListener,
         is_beside: bool = False,
     ) -> None:
-        """With `placements_only`, only who goes where and who is evicted is compared.
+        """With `placements_only`, it compares only which pods go where and which are evicted.
 
         `is_beside` says that another scheduler decided.
         """
@@ -131,7 +131,7 @@ class Replayer:
         self._handle(where, header.at if line.at is None else line.at, Applied(item))
 
     def take(self, segment: Segment, number: int, line: RecordLine) -> None:
-        """Takes in any other line. Raises InputError if it cannot be understood."""
+        """Takes in any other line. Raises InputError if it is not valid."""
         where = segment.where(number)
         if line.at is None:
             raise InputError(where, "at: is required")
@@ -157,7 +157,7 @@ class Replayer:
 
     @property
     def seconds(self) -> float:
-        """How much time has passed since the recording began."""
+        """How many seconds have passed since the recording began."""
         began = self.counts.began
         return 0.0 if began is None else self.counts.now - began
 
@@ -243,7 +243,7 @@ class Replayer:
             self._differ(StepDifference(where, at, "", recorded, replayed))
 
     def _is_represented(self, recorded: Sequence[Action]) -> bool:
-        """Whether a pod has only failed again, and waits: earlier versions tried all like pods."""
+        """Whether a pod only failed again and waits. Earlier versions tried all like pods."""
         queue = self.engine.queue
         return all(
             isinstance(action, RecordEvent | PatchPodStatus)
@@ -252,7 +252,7 @@ class Replayer:
         )
 
     def _take_back(self, recorded: Sequence[Action], replayed: Sequence[Action], at: float) -> None:
-        """Nobody will tell the outcome of what was not done."""
+        """Takes back actions that no recorded outcome will follow."""
         done = {action.pod.uid for action in recorded if isinstance(action, BindPod | WriteVolumes)}
         evicted = {_eviction_key(action) for action in recorded if isinstance(action, EvictPod)}
         asked = {_question_key(action) for action in recorded if isinstance(action, AskExtender)}
@@ -272,7 +272,7 @@ class Replayer:
 
 
 def find_pod_key(action: Action) -> str:
-    """Namespace and name of the pod that an action is about; empty if it is about none."""
+    """Returns namespace and name of the pod that an action is about; empty if there is none."""
     if isinstance(action, Report):
         return ""
     about = action.group if isinstance(action, PatchPodGroupStatus) else action.pod
@@ -317,7 +317,7 @@ def _read_outcome(where: str, line: RecordLine) -> Event:
 
 
 def read_object(where: str, kind: str, line: RecordLine) -> Object:
-    """The object that a line says to exist. Raises InputError."""
+    """Reads the object of a line. Raises InputError."""
     known = _find_kind(where, kind, line)
     if not line.object:
         raise InputError(where, "object: is required")
@@ -328,7 +328,10 @@ def read_object(where: str, kind: str, line: RecordLine) -> Object:
 
 
 def _find_kind(where: str, kind: str, line: RecordLine) -> str | CustomKind:
-    """How to read an object. Of custom ones the engine takes those that its plugins ask for."""
+    """Returns how to read an object.
+
+    The engine takes custom resources that its plugins asked for.
+    """
     if line.api_version is not None:
         group, _, version = line.api_version.rpartition("/")
         return CustomKind(group, version, kind, plural="")

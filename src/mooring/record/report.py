@@ -1,4 +1,4 @@
-"""What came of a replay, as lines for people and as a structure for programs."""
+"""Reports the result of a replay, as lines for people and as a structure for programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOTHING = "nothing"
 
 
 def describe(result: ReplayResult) -> Iterator[str]:
-    """The summary, every difference, and what was asked for besides."""
+    """Yields the summary, every difference, and what else was asked for."""
     first, last = result.segments[0].header, result.segments[-1].header
     numbers = f"segment {first.segment}" + (f" to {last.segment}" if last is not first else "")
     yield f"recording    {first.started} by Mooring {first.version}, {numbers}"
@@ -42,7 +42,7 @@ def describe(result: ReplayResult) -> Iterator[str]:
 
 
 def to_builtins(result: ReplayResult) -> dict[str, Any]:
-    """All of it, to be written as JSON."""
+    """Returns the whole report as values for JSON."""
     first, counts = result.segments[0].header, result.counts
     made: dict[str, Any] = {
         "recording": {

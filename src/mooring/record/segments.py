@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"\.(\d{6,})")
 
 @dataclass(frozen=True, slots=True)
 class RecordSettings:
-    """How much is kept."""
+    """How much of a recording is kept."""
 
     most_bytes: int = 512 << 20
     most_files: int = 8
@@ -42,7 +42,7 @@ class RecordSettings:
 
 
 def find_segments(path: Path) -> list[Path]:
-    """The segments of a recording, the oldest first."""
+    """Returns the segments of a recording, the oldest first."""
     found = []
     for each in path.parent.glob(f"{_escape(path.name)}.*"):
         number = _NUMBER.fullmatch(each.name.removeprefix(path.name))
@@ -56,7 +56,7 @@ def _escape(name: str) -> str:
 
 
 class SegmentWriter:
-    """Writes lines to segment after segment. Only `_run` and what it calls is in the thread."""
+    """Writes lines to segments. Only `_run` and the methods that it calls run in the thread."""
 
     def __init__(self, path: Path, settings: RecordSettings) -> None:
         self._path = path
@@ -88,11 +88,11 @@ class SegmentWriter:
 
     @property
     def is_full(self) -> bool:
-        """Whether a new segment is to be begun."""
+        """Whether it is time for a new segment."""
         return self._full == self._asked
 
     def put(self, line: bytes) -> None:
-        """Has a line written."""
+        """Queues a line for writing."""
         self._given_bytes += len(line)
         self._waiting.append(line)
         if self._given_bytes - self._taken_bytes > _MOST_WAITING_BYTES and not self.problem:
@@ -105,7 +105,7 @@ class SegmentWriter:
         self._waiting.append(lines)
 
     def flush(self) -> None:
-        """Returns when all so far is in the file, or nothing is written any more."""
+        """Returns when everything so far is in the file, or writing has stopped."""
         written = threading.Event()
         self._waiting.append(written)
         self._wake.set()
@@ -113,7 +113,7 @@ class SegmentWriter:
             pass
 
     def close(self) -> None:
-        """Returns when all is written."""
+        """Returns when everything is written."""
         self._closing = True
         self._wake.set()
         self._thread.join()

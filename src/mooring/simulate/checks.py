@@ -1,4 +1,4 @@
-"""What the API server would refuse although every type is right."""
+"""Finds mistakes for which the API server would refuse an object although every type is right."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _VOLUME_MODES = ("Filesystem", "Block")
 def find_faults(
     item: Object | PriorityClass | ResourceClaimTemplate, raw: Mapping[str, Any]
 ) -> Iterator[Fault]:
-    """What is wrong with an object, the most telling first; `raw` is how it is written."""
+    """Yields what is wrong with an object, the most telling first; `raw` is the written form."""
     name = item.metadata.name if isinstance(item, PriorityClass) else item.name
     if not name:
         yield "metadata.name", "is required"
@@ -107,7 +107,7 @@ def _check_amounts(steps: list[str | int], amounts: Mapping[str, int]) -> Iterat
 
 
 def _read_amounts(status: Mapping[str, Any]) -> dict[str, int]:
-    """What a node has as it is written: a node that was read has nothing negative."""
+    """Returns the amounts of a node as written, because decoding removes negative ones."""
     written = status.get("allocatable") or status.get("capacity") or {}
     return {name: Quantity.parse(amount) for name, amount in written.items() if amount is not None}
 

@@ -1,4 +1,4 @@
-"""Replaying recorded verdicts: does Mooring find what kube-scheduler found?"""
+"""Compares Mooring's verdicts with recorded verdicts of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _LATER = 4e9
 
 @dataclass(frozen=True, slots=True)
 class VerdictDifference:
-    """Something that was found otherwise than recorded."""
+    """A value that differs from the recorded one."""
 
     scenario: str
     pod: str
@@ -76,10 +76,11 @@ def conform(
     registry: Registry,
     version: KubernetesVersion | None = None,
 ) -> dict[str, CategoryResult]:
-    """Replays recordings; returns the outcome per category.
+    """Replays recordings; returns the result per category.
 
-    The version is that of kube-scheduler which made the recordings. Without one, those with pod
-    groups are of the newest, since it was the first to have them, and all others of the default.
+    The version is that of the kube-scheduler that made the recordings. By default, recordings with
+    pod groups are of the newest version, which was the first to have groups, and all others of the
+    default version.
     """
     results: dict[str, CategoryResult] = {}
     for recording in recordings:
@@ -97,7 +98,7 @@ def conform(
 
 
 def compare_steps(recording: RecordedScenario, engine: Engine) -> Iterator[list[VerdictDifference]]:
-    """Evaluates every pod; returns what was found otherwise."""
+    """Evaluates every pod; returns the differences."""
     scenario = recording.scenario
     manifests = ScenarioManifests(scenario)
     extenders = RecordedExtenders(
@@ -118,7 +119,7 @@ def compare_steps(recording: RecordedScenario, engine: Engine) -> Iterator[list[
 
 
 def _sort_victims(found: PodVerdict) -> PodVerdict:
-    """Victims by name: members of a group that leave together come in no order."""
+    """Sorts victims by name, because members of a group that leave together have no order."""
     candidates = {
         name: replace(each, victims=tuple(sorted(each.victims)))
         for name, each in (found.candidates or {}).items()
@@ -161,9 +162,9 @@ class ScenarioManifests:
 
 
 def walk_steps(recording: RecordedScenario, engine: Engine) -> Iterator[tuple[RecordedStep, Pod]]:
-    """Brings the engine before each step about a pod; recorded outcomes are applied.
+    """Brings the engine into the state before each step about a pod, and yields.
 
-    So a difference does not spread.
+    Recorded outcomes are applied, so that a difference does not spread.
     """
     for step, item in _walk(recording, engine):
         if isinstance(item, Pod):
@@ -173,7 +174,7 @@ def walk_steps(recording: RecordedScenario, engine: Engine) -> Iterator[tuple[Re
 def walk_groups(
     recording: RecordedScenario, engine: Engine
 ) -> Iterator[tuple[RecordedStep, GroupReplay]]:
-    """The same for each step about a group."""
+    """Does the same for each step about a group."""
     for step, item in _walk(recording, engine):
         if isinstance(item, GroupReplay):
             yield step, item
@@ -202,7 +203,7 @@ def _walk(
 
 
 def _find_group(engine: Engine, step: RecordedStep, pending: Mapping[str, Pod]) -> GroupReplay:
-    """The group of a step and its members that have no node, in the order of their turn."""
+    """Returns the group of a step and its members without a node, in the order of their turn."""
     groups = engine.cluster.groups
     group = next((each for each in groups if each.key == step.group), None)
     namespace, _, name = step.group.partition("/")
@@ -224,7 +225,7 @@ def _has_groups(scenario: Scenario) -> bool:
 def make_engine(
     scenario: Scenario, registry: Registry, version: KubernetesVersion | None = None
 ) -> Engine:
-    """An engine as the scenario configures it; ConfigError where it asks for what is not there."""
+    """Makes an engine as the scenario configures it; raises ConfigError if that is not possible."""
     known = known_plugins(registry)
     if version is None:
         version = VERSIONS[-1] if _has_groups(scenario) else DEFAULT_VERSION
@@ -236,7 +237,7 @@ def make_engine(
 
 
 def _try_all_nodes(configuration: Configuration) -> Configuration:
-    """The recorder tried preemption on every node, however many candidates there were."""
+    """Sets preemption to try every node, as the recorder did."""
     everywhere = DefaultPreemptionArgs(min_candidate_nodes_absolute=2**31)
     profiles = tuple(
         msgspec.structs.replace(each, args={**each.args, DefaultPreemption.name: everywhere})
@@ -266,7 +267,7 @@ def _decode(scenario: Scenario, kind: str, raw: dict[str, Any]) -> Object:
 
 
 def _compare(step: RecordedStep, found: PodVerdict, pod: Pod) -> Iterator[tuple[str, Any, Any]]:
-    """Triples of what is compared, as recorded and as found."""
+    """Yields triples: the name of a value, the recorded one and the found one."""
     if step.pre_enqueue is not None or found.pre_enqueue is not None:
         recorded = step.pre_enqueue
         held = None if recorded is None else msgspec.convert(recorded, RecordedRefusal)
@@ -274,7 +275,7 @@ def _compare(step: RecordedStep, found: PodVerdict, pod: Pod) -> Iterator[tuple[
         return
     yield from _compare_calls(step, found)
     yield "error", step.error, found.error
-    yield "message", comparable(step.message), comparable(found.message)
+    yield "message", strip_expression_errors(step.message), strip_expression_errors(found.message)
     if step.error or found.error:
         return
     if step.unschedulable_plugins is not None and found.rejectors is not None:
@@ -288,7 +289,7 @@ def _compare(step: RecordedStep, found: PodVerdict, pod: Pod) -> Iterator[tuple[
 
 
 def _compare_calls(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
-    """What extenders were asked, in order; those asked to score are asked at the same time."""
+    """Compares the questions to extenders, in order; scores are asked for at the same time."""
     made = sorted(found.calls, key=lambda call: call.extender * (call.verb == PRIORITIZE))
     for number, (recorded, ours) in enumerate(zip_longest(step.calls, made)):
         if recorded is not None and ours is not None:
@@ -301,8 +302,8 @@ def _compare_calls(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str,
             yield f"call {number}", recorded, ours
 
 
-def comparable(message: str | None) -> str | None:
-    """A message without what the implementation of an expression language says."""
+def strip_expression_errors(message: str | None) -> str | None:
+    """Returns a message without the parts that depend on the implementation of CEL."""
     for words in _UNTIL:
         if message is not None and words in message:
             message = message[: message.index(words) + len(words)]
@@ -361,7 +362,7 @@ def _compare_each(
 
 
 def _apply(engine: Engine, pod: Pod, step: RecordedStep) -> None:
-    """Makes the recorded outcome come true."""
+    """Applies the recorded outcome."""
     cluster = engine.cluster
     if step.nomination == "cleared":
         cluster.nominate(pod, "")
@@ -382,7 +383,7 @@ def _apply(engine: Engine, pod: Pod, step: RecordedStep) -> None:
 
 
 def _outrank(engine: Engine, pod: Pod, node_name: str) -> None:
-    """Pods of lower priority lose their nomination to the node."""
+    """Removes the nominations of pods of lower priority to the node."""
     for other in list(engine.cluster.nodes.nominations.on(node_name).values()):
         if other.priority < pod.priority:
             engine.cluster.nominate(other, "")

@@ -1,4 +1,4 @@
-"""Verdicts about devices: which ones claims get on every node, and what is written of it."""
+"""Verdicts about devices: what claims get on every node, and what is written about it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHARE = "share"
 
 
 class RecordedClaimState(msgspec.Struct, frozen=True, rename="camel"):
-    """What was left of a claim in the API."""
+    """The state of a claim in the API after a step."""
 
     finalizers: tuple[str, ...] | None = None
     reserved_for: tuple[str, ...] | None = None
@@ -67,7 +67,7 @@ class RecordedDevices(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class DeviceVerdict:
-    """The same as Mooring finds it."""
+    """What Mooring finds and writes about the claims of one pod."""
 
     nodes: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     #: On the node that was chosen.
@@ -86,7 +86,7 @@ NO_DEVICES = DeviceVerdict()
 def find_devices(
     profile: Profile, pod: Pod, nodes: Nodes, filtered: Filtered | None, chosen: str | None
 ) -> DeviceVerdict:
-    """What the claims of a pod get on all nodes that the plugin accepts."""
+    """Returns what the claims of a pod get on all nodes that the plugin accepts."""
     plugin = _plugin(profile)
     if plugin is None or plugin.prepare_claims(pod, nodes) is None:
         return DeviceVerdict()
@@ -126,7 +126,7 @@ def _describe(
 def find_failed_devices(
     cluster: Cluster, profile: Profile, pod: Pod, failed: Failed, nominated: str | None
 ) -> DeviceVerdict:
-    """The same for a pod that fits nowhere, and which of its claims would give devices back."""
+    """Returns the same for a pod that fits nowhere, and which claims would free their devices."""
     plugin, nodes = _plugin(profile), cluster.nodes
     prepared = failed.pre_filtered.prepared.get(DynamicResources.name)
     if plugin is None or not isinstance(prepared, PreparedClaims):
@@ -147,7 +147,7 @@ def find_failed_devices(
 
 
 def _find_accepted(profile: Profile, filtered: Filtered) -> list[int]:
-    """The rows that the plugin accepts, though others after it may not."""
+    """Returns the rows that the plugin accepts, although later plugins may not."""
     names = [plugin.name for plugin in profile.filter]
     after = names[names.index(DynamicResources.name) + 1 :]
     refused = {row for row, why in filtered.refusals() if why.plugin not in after}
@@ -167,7 +167,7 @@ def _name_devices(decided: RowDecision) -> dict[str, tuple[str, ...]]:
 def compare_devices(
     recorded: RecordedDevices, found: DeviceVerdict, pod: Pod, is_placed: bool
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Triples of what is compared, as recorded and as found."""
+    """Yields triples: the name of a value, the recorded one and the found one."""
     for name in sorted(recorded.nodes.keys() | found.nodes.keys()):
         named = {key: each for key, each in recorded.nodes.get(name, {}).items() if each}
         yield f"devices {name}", named, dict(found.nodes.get(name, {}))
@@ -181,14 +181,14 @@ def compare_devices(
     for key in sorted(kept.keys() | found.allocations.keys()):
         made = found.allocations.get(key)
         told = to_struct(Allocation, kept[key]) if key in kept else None
-        yield f"allocation {key}", told, None if made is None else _anonymous(made)
+        yield f"allocation {key}", told, None if made is None else _drop_share_names(made)
     if recorded.bind_error is None:
         # That pod would never be bound; Mooring binds it.
         yield from _compare_written(recorded, found, pod)
 
 
-def _anonymous(allocation: Allocation) -> Allocation:
-    """The allocation as it is recorded: shares have no names of their own."""
+def _drop_share_names(allocation: Allocation) -> Allocation:
+    """Returns the allocation as it is recorded, without the names of shares."""
     results = tuple(
         each if each.share_id is None else msgspec.structs.replace(each, share_id=_SHARE)
         for each in allocation.results
@@ -223,7 +223,7 @@ def _compare_written(
 
 
 def apply_devices(engine: Engine, pod: Pod, recorded: RecordedDevices) -> None:
-    """Makes come true what was recorded, so that a difference does not spread."""
+    """Applies what was recorded, so that a difference does not spread."""
     known = engine.cluster.nodes.devices.claims
     for key in filter(None, (recorded.deallocated, recorded.deleted)):
         claim = known.get(key)

@@ -1,4 +1,4 @@
-"""Verdicts about pods in which extenders are interested."""
+"""Verdicts about pods that extenders take part in."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 
 def run_steps(steps: Steps[_T], answer: Answer) -> _T:
-    """Runs a decision to its end; every question is answered at once."""
+    """Runs a decision to its end, and answers every question at once."""
     answers: tuple[ExtenderAnswered, ...] = ()
     try:
         questions = next(steps)
@@ -50,7 +50,7 @@ def find_extended_verdict(
 ) -> PodVerdict:
     """Evaluates a pod on all nodes and asks extenders, without changing anything.
 
-    A decision looks at no more than it needs; what is asked beyond that is asked aside.
+    A decision looks at no more than it needs; the other nodes are asked about separately.
     """
     early = find_early_verdict(engine, pod)
     if early is not None:

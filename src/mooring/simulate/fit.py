@@ -1,6 +1,6 @@
 """What if: how many pods would fit, where, and what runs out first.
 
-Asked of an engine of its own, which is made for the question and thrown away after it.
+Each question gets an engine of its own, which is thrown away after it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ class NodeShare(ExplanationPart, frozen=True):
 
 
 class KindShare(ExplanationPart, frozen=True):
-    """How many of the pods like nodes take: by their instance type, else by what they have."""
+    """How many of the pods nodes of one kind take.
+
+    Nodes of a kind share instance type or resources.
+    """
 
     kind: str
     node_count: int
@@ -61,7 +64,7 @@ class Left(ExplanationPart, frozen=True):
 
 
 class Move(ExplanationPart, frozen=True):
-    """A pod that is there already: where it was and where it goes; empty is nowhere."""
+    """An existing pod: the node where it was, and the node where it goes; empty is none."""
 
     pod: str
     before: str
@@ -77,7 +80,7 @@ class RunsOut(ExplanationPart, frozen=True):
 
 
 class Fit(ExplanationPart, frozen=True):
-    """The outcome of placing some pods, one after the other, without evicting any."""
+    """The result of placing some pods, one after the other, without evicting any."""
 
     node_count: int
     asked: int
@@ -96,7 +99,7 @@ class Fit(ExplanationPart, frozen=True):
 
 
 class Comparison(ExplanationPart, frozen=True):
-    """The outcome as things are and as they would be, and whom that makes a difference to."""
+    """The result now and after the change, and the pods for which they differ."""
 
     before: Fit
     after: Fit
@@ -105,7 +108,7 @@ class Comparison(ExplanationPart, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is to be placed: copies of a pod; without one, the pods that wait."""
+    """The pods to place: copies of a pod, or without one the pods that wait."""
 
     template: Pod | None = None
     count: int = 1
@@ -113,9 +116,9 @@ class Question:
     around: tuple[Object, ...] = ()
 
     def pods(self, world: World, scene: Scene) -> Iterator[Pod]:
-        """What is to be placed, those that leave a drained node first.
+        """Yields the pods to place, those that leave a drained node first.
 
-        The claims of each come to be just before it.
+        The claims of each pod are made just before it.
         """
         for pod, _ in scene.leaving:
             free_claims(pod, world)
@@ -135,7 +138,7 @@ class Question:
 
 
 def fit(engine: Engine, scene: Scene, question: Question) -> Fit:
-    """Places pods one after the other in an engine that is new and used for nothing else."""
+    """Places pods one after the other in a new engine that serves nothing else."""
     world = World(engine)
     for item in (*scene.around, *question.around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
@@ -147,14 +150,14 @@ def fit(engine: Engine, scene: Scene, question: Question) -> Fit:
 
 
 def free_claims(pod: Pod, world: World) -> None:
-    """A pod leaves its node: its claims give their devices back, unless others use them."""
+    """Frees the claims of a pod that leaves its node, unless others use them."""
     for claim in list(world.engine.cluster.nodes.devices.claims.used_by(pod)):
         left = without_user(claim, pod)
         world.apply(claim.deallocated() if left is None else left, 0.0)
 
 
 def compare(engine: Engine, before: Fit, scene: Scene, question: Question) -> Comparison:
-    """The outcome in a changed scene or with another new engine, beside that of before."""
+    """Returns the result in a changed scene or with another new engine, beside the earlier one."""
     after = fit(engine, scene, question)
     known = {move.pod: move.after for move in before.moves}
     changed = tuple(
@@ -167,7 +170,7 @@ def compare(engine: Engine, before: Fit, scene: Scene, question: Question) -> Co
 
 @dataclass(slots=True)
 class PodPlacer:
-    """Pods on their way into an engine."""
+    """Places pods in an engine."""
 
     engine: Engine
     #: Where each pod went, by key; empty is nowhere.
@@ -178,7 +181,7 @@ class PodPlacer:
     hopeless: dict[int, str] = field(default_factory=dict)
 
     def place(self, pod: Pod) -> str:
-        """Places a pod if it can; why it cannot, if so."""
+        """Places a pod if it can; returns why it cannot."""
         like = id(pod.spec)
         known = self.hopeless.get(like) if pod.uid.startswith(_COPIES) else None
         message = self._try(pod) if known is None else known
@@ -192,7 +195,7 @@ class PodPlacer:
         return message
 
     def _try(self, pod: Pod) -> str | None:
-        """Places a pod; why it could not, if so."""
+        """Places a pod; returns why that failed."""
         profile = self.engine.profiles.get(pod.spec.scheduler_name)
         if profile is None:
             return f"no profile serves scheduler {pod.spec.scheduler_name}"
@@ -245,7 +248,7 @@ class PodPlacer:
         return find_freed_nodes(profile, pod, self.engine.cluster.nodes, wanted)
 
     def _runs_out(self, template: Pod | None, first: set[str]) -> tuple[RunsOut, ...]:
-        """Why nodes that were feasible for a copy are so no more."""
+        """Returns why nodes that were feasible for a copy are not any more."""
         profile = template and self.engine.profiles.get(template.spec.scheduler_name)
         if template is None or not profile or self.refused is None:
             return ()
@@ -262,7 +265,7 @@ class PodPlacer:
 
 
 def _find_feasible(engine: Engine, template: Pod | None) -> set[str]:
-    """The nodes that take a copy before any is placed."""
+    """Returns the nodes that take a copy before any is placed."""
     profile = template and engine.profiles.get(template.spec.scheduler_name)
     if template is None or not profile:
         return set()
@@ -296,7 +299,7 @@ def _copy(template: Pod, number: int) -> Pod:
 
 
 def _share_kinds(nodes: Nodes, counts: Mapping[str, int]) -> tuple[KindShare, ...]:
-    """The kinds of nodes that take pods, those that take most first."""
+    """Returns the kinds of nodes that take pods, those that take most first."""
     there: Counter[str] = Counter()
     used: Counter[str] = Counter()
     placed: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Which pods would have to go so that exclusive pods get nodes, and how many nodes that frees."""
+"""Finds the pods whose eviction would free nodes for exclusive pods, and these nodes."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _MOST_NODES = 500
 
 
 class FreedNode(ExplanationPart, frozen=True):
-    """A node that takes the pod once these are gone."""
+    """A node that takes the pod once these pods are gone."""
 
     node: str
     pods: Names
 
 
 def find_freed_nodes(profile: Profile, pod: Pod, nodes: Nodes, count: int) -> tuple[FreedNode, ...]:
-    """Up to `count` nodes that an exclusive pod would get, those with the fewest pods first.
+    """Returns up to `count` nodes for an exclusive pod, those with the fewest victims first.
 
-    A node counts if it takes the pod without those that cannot share it. Priorities and disruption
-    budgets do not count here: a person decides whom to evict.
+    A node counts if it takes the pod without the pods that cannot share it. Priorities and
+    disruption budgets are ignored: a person decides what to evict.
     """
     if not is_exclusive(pod):
         return ()

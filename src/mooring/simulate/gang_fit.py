@@ -1,6 +1,6 @@
 """What if: how many gangs of copies of a pod would fit, where, and what the next one lacks.
 
-Asked of an engine of its own, which is made for the question and thrown away after it.
+Each question gets an engine of its own, which is thrown away after it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GangFit(ExplanationPart, frozen=True):
 
 
 class GangComparison(ExplanationPart, frozen=True):
-    """The outcome as things are and as they would be."""
+    """The result now and after the change."""
 
     before: GangFit
     after: GangFit
@@ -54,7 +54,7 @@ class GangComparison(ExplanationPart, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class GangQuestion:
-    """So many gangs of so many copies of a pod, each on nodes with the same value of a label."""
+    """A number of gangs of copies of a pod, each on nodes that share a value of a label."""
 
     template: Pod
     size: int
@@ -90,7 +90,7 @@ class GangQuestion:
 def fit_gangs(engine: Engine, scene: Scene, question: GangQuestion) -> GangFit:
     """Places gangs one after the other in a new engine, until one does not fit.
 
-    They are all alike: where one finds no place, none does.
+    All gangs are alike: where one finds no place, no other does.
     """
     world = World(engine)
     for item in (*scene.around, *scene.nodes, *scene.running):

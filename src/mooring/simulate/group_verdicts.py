@@ -1,7 +1,7 @@
-"""Recorded verdicts about groups of pods, compared with what Mooring decides.
+"""Compares recorded verdicts about groups of pods with Mooring's decisions.
 
-A group is decided by the engine itself. Only the choice among equally good nodes is taken from the
-recording: it is arbitrary, and decides what comes after it.
+The engine itself decides a group. Only the choice among equally good nodes is taken from the
+recording: it is arbitrary, and later choices depend on it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class GroupReplay:
     _is_trial: bool = False
 
     def compare(self) -> Iterator[Comparison]:
-        """Decides the group and takes it back; returns what is compared."""
+        """Decides the group and takes it back; returns the triples to compare."""
         yield "pods", self.step.pods, tuple(pod.key for pod in self.members)
         held = find_held(self.engine, self.members)
         recorded = {
@@ -100,7 +100,7 @@ class GroupReplay:
         return outcome
 
     def _find_recorded(self, pod: Pod, domain: Domain) -> RecordedMember | None:
-        """What was recorded for a member at this point, if anything was."""
+        """Returns what was recorded for a member at this point; None if nothing was."""
         known = self._recorded.get(domain.name, {}).pop(pod.key, None)
         if known is not None or self.step.preemption is None:
             return known
@@ -113,7 +113,7 @@ class GroupReplay:
 
 
 def find_held(engine: Engine, members: Sequence[Pod]) -> dict[str, NodeRefusal]:
-    """Which members may not be queued, and who says so."""
+    """Returns the members that may not be queued, and the plugins that hold them."""
     held: dict[str, NodeRefusal] = {}
     for pod in members:
         found = _ask_to_queue(engine, pod)
@@ -202,7 +202,7 @@ def _compare_outcomes(step: RecordedStep, decision: GroupDecision) -> Iterator[C
 
 
 def apply_group_step(engine: Engine, pending: dict[str, Pod], step: RecordedStep) -> None:
-    """Makes the recorded outcome of a group come true; its condition was not written."""
+    """Applies the recorded outcome of a group, without its condition."""
     cluster = engine.cluster
     victims = step.preemption.victims if step.preemption is not None else ()
     for victim in [placed for placed in cluster.pods.values() if placed.key in victims]:

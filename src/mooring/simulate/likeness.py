@@ -1,4 +1,4 @@
-"""Which pods could share answers, and what keeps the others from it."""
+"""Finds which pods could share answers, and which plugins prevent it for the others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OWN = frozenset(
 
 
 class TellingPlugin(ExplanationPart, frozen=True):
-    """A plugin without which more pods would be alike, and what it goes by in most of them."""
+    """A plugin without which more pods would be alike, and what it reads in most of them."""
 
     plugin: str
     count: int
@@ -38,7 +38,7 @@ class TellingPlugin(ExplanationPart, frozen=True):
 
 
 class UnsigningPlugin(ExplanationPart, frozen=True):
-    """A plugin because of which pods are like no other."""
+    """A plugin that does not sign some pods, so that these are like no other."""
 
     plugin: str
     reason: str
@@ -61,7 +61,7 @@ class Likeness(ExplanationPart, frozen=True):
 
 
 def load_pods(engine: Engine, objects: Iterable[Any]) -> list[Pod]:
-    """Puts objects into an engine; returns all of its pods, running ones too."""
+    """Puts objects into an engine; returns all its pods, also running ones."""
     scene, world = Scene.of(objects), World(engine)
     for item in (*scene.around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
@@ -69,8 +69,10 @@ def load_pods(engine: Engine, objects: Iterable[Any]) -> list[Pod]:
 
 
 def analyse(engine: Engine, pods: Iterable[Pod]) -> tuple[Likeness, ...]:
-    """Compares pods as if they all waited, profile by profile. Whether anything is reused, or a
-    feature gate is on, makes no difference."""
+    """Compares pods as if they all waited, profile by profile.
+
+    The result does not depend on whether answers are reused or a feature gate is on.
+    """
     by_profile: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         if pod.spec.scheduler_name in engine.profiles:
@@ -88,7 +90,7 @@ def analyse(engine: Engine, pods: Iterable[Pod]) -> tuple[Likeness, ...]:
 def trace_reads(profile: Profile, nodes: Nodes, pods: Iterable[Pod]) -> None:
     """Asks plugins that are signed by what they read, as if each pod were decided.
 
-    One that is signed like a pod before is not asked about: the plugin would read the same of it.
+    A pod that is signed like an earlier one is skipped: the plugin would read the same of it.
     """
     plugins = dict.fromkeys((*profile.filter, *(plugin for plugin, _ in profile.score)))
     traced = [(plugin, reads) for plugin in plugins if (reads := _reads_of(plugin)) is not None]
@@ -151,7 +153,7 @@ class _Comparison:
         alone: list[tuple[Pod, Mapping[str, Hashable]]],
         total: int,
     ) -> Iterator[TellingPlugin]:
-        """For each plugin the pods that would be like another if it did not tell them apart."""
+        """Returns for each plugin the pods that would be like another one without it."""
         found = []
         for plugin in signed[0][1] if alone else ():
             likely: dict[Hashable, Pod] = {}
@@ -178,7 +180,7 @@ def _without(parts: Mapping[str, Hashable], plugin: str) -> Hashable:
 
 
 def _differences(one: Pod, other: Pod) -> Iterator[str]:
-    """In what two pods differ, as users know it."""
+    """Returns the fields in which two pods differ, as users know them."""
     for name in ("labels", "annotations"):
         ours, theirs = getattr(one, name), getattr(other, name)
         for key in sorted((ours.keys() | theirs.keys()) - {LAST_APPLIED}):

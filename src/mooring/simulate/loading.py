@@ -1,4 +1,4 @@
-"""Reading a whole input: decoded, defaulted, checked, in the order it is written."""
+"""Reads a whole input: decodes, defaults and checks it, in the order in which it is written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ T = TypeVar("T", bound=Object | PriorityClass | ResourceClaimTemplate)
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The objects to start from, and what the user should know about the rest."""
+    """The objects to start from, and notes for the user about the rest."""
 
     objects: tuple[Object, ...]
     notes: tuple[str, ...] = ()
@@ -51,9 +51,9 @@ class Input:
 
 
 def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
-    """Reads manifests, those of custom kinds that are wanted among them.
+    """Reads manifests, including wanted custom kinds.
 
-    Raises InputError with the first thing that is wrong.
+    Raises InputError with the first mistake.
     """
     manifests: list[Manifest] = []
     templates: list[WorkloadTemplate] = []
@@ -87,7 +87,10 @@ def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """What is to come to a cluster: workloads, each pod that is written alone being one."""
+    """What comes to a cluster in addition: workloads.
+
+    A pod written by itself is a workload, too.
+    """
 
     workloads: tuple[WantedWorkload, ...]
     #: Claims, services and the like.
@@ -127,7 +130,7 @@ def load_additions(paths: Sequence[str], cluster: Input) -> Additions:
 
 
 def _with_claims(items: Iterable[Object], templates: ClaimTemplates) -> Iterator[Object]:
-    """The objects, each waiting pod after the claims that are made for it from templates."""
+    """Yields the objects, each waiting pod after the claims that templates make for it."""
     for item in items:
         if isinstance(item, Pod) and item.spec.resource_claims and not item.node_name:
             pod, claims = templates.make_claims(item)
@@ -155,7 +158,7 @@ def _claim_template(manifest: Manifest) -> ResourceClaimTemplate:
 
 
 def _take_off(manifest: Manifest) -> Manifest:
-    """The manifest without a node: a pod that was copied from a cluster is to be placed anew."""
+    """Returns the manifest without a node, because a pod copied from a cluster is placed anew."""
     spec = manifest.raw.get("spec")
     if manifest.known_kind != "Pod" or not isinstance(spec, Mapping) or "nodeName" not in spec:
         return manifest
@@ -171,7 +174,7 @@ def _has_owner(manifest: Manifest) -> bool:
 def _make_missing_pods(
     templates: Sequence[WorkloadTemplate], objects: Sequence[Object], defaults: Defaults
 ) -> Iterator[WantedWorkload]:
-    """The workloads of which there are no pods, with pods: they come from git, not from a dump."""
+    """Yields pods for workloads that have none, because they come from git and not from a dump."""
     present = {
         (kind, pod.namespace, name)
         for pod in objects
@@ -200,7 +203,7 @@ def _make_pods(
 
 
 def _make_group(template: WorkloadTemplate, pods: Sequence[Pod]) -> PodGroup | None:
-    """The group of a workload's pods, as important as they are."""
+    """Makes the group of a workload's pods, with their priority."""
     raw = template.describe_group()
     if raw is None or not pods:
         return None
@@ -216,7 +219,7 @@ def _make_group(template: WorkloadTemplate, pods: Sequence[Pod]) -> PodGroup | N
 def _read_defaults(
     manifests: list[Manifest], register: _Register, known: Defaults | None = None
 ) -> Defaults:
-    """What priority and storage classes fill in, those that are known already among them."""
+    """Returns the defaults that priority and storage classes set, including known ones."""
     classes = {
         each: _priority_class(each) for each in manifests if each.known_kind == PRIORITY_CLASS
     }
@@ -233,7 +236,7 @@ def _read_defaults(
 def _objects(
     manifests: list[Manifest], register: _Register, defaults: Defaults
 ) -> Iterator[Object]:
-    """Decodes what was read, and compares the objects with each other."""
+    """Decodes manifests, and compares the objects with each other."""
     aside = PRIORITY_CLASS, CLAIM_TEMPLATE
     items = [each for each in manifests if each.known_kind not in aside]
     decoded = [(each, _decode(each, defaults)) for each in items]
@@ -290,7 +293,7 @@ def _decode_with_nulls(
 
 
 def _as_written(decode: Callable[[Any], object], raw: Any) -> DecodeError | None:
-    """What is wrong with an object before anything is filled in."""
+    """Yields mistakes in an object before defaults are filled in."""
     try:
         decode(raw)
     except DecodeError as error:
@@ -299,7 +302,7 @@ def _as_written(decode: Callable[[Any], object], raw: Any) -> DecodeError | None
 
 
 def _error(manifest: Manifest, field: str, told: str) -> InputError:
-    """The error, in terms of what is written where that was filled in from another field."""
+    """Makes the error for a field as it was written, if its value came from another field."""
     status = manifest.raw.get("status")
     if (
         manifest.known_kind == "Node"
@@ -311,7 +314,7 @@ def _error(manifest: Manifest, field: str, told: str) -> InputError:
 
 
 class _Register:
-    """Which names and uids are taken, and where."""
+    """The names and uids that are taken, and where they are written."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str, str], Location] = {}
@@ -331,7 +334,7 @@ class _Register:
             raise manifest.error("metadata.uid", told)
 
     def is_lost(self, pod: Pod) -> bool:
-        """Whether a pod is on a node that is not there: the node went while it was dumped."""
+        """Whether a pod is on a missing node, which was deleted during the dump."""
         name = pod.node_name
         if not name or pod.is_finished or ("Node", "", name) in self._names:
             return False
@@ -339,7 +342,7 @@ class _Register:
         return True
 
     def describe_lost_pods(self) -> Iterator[str]:
-        """Says which pods are left out because their node is not there."""
+        """Says which pods are left out because their node is missing."""
         if self._lost:
             first = self._lost[0]
             count = len(self._lost)

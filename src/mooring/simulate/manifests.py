@@ -1,4 +1,4 @@
-"""From text to the objects that are written there, each with its place."""
+"""Reads the objects in texts, each with its place."""
 
 from __future__ import annotations
 
@@ -50,23 +50,23 @@ class Manifest:
 
     @property
     def is_read(self) -> bool:
-        """Whether it is of a kind that is read; another group may have a kind of that name."""
+        """Whether its kind is read. A kind of another group may have the same name."""
         return self.version is not None
 
     @property
     def is_workload(self) -> bool:
-        """Whether a controller makes pods of it."""
+        """Whether a controller makes pods for it."""
         return self.kind in _WORKLOADS and _group(self.raw["apiVersion"]) == _WORKLOADS[self.kind]
 
     @property
     def has_template(self) -> bool:
-        """Whether it says what its pods are like."""
+        """Whether it has a template of pods."""
         spec = self.raw.get("spec")
         return isinstance(spec, Mapping) and bool(spec.get("template") or spec.get("jobTemplate"))
 
     @property
     def version(self) -> str | None:
-        """The API version in which such an object is read; None if it is not."""
+        """The API version in which such an object is read; None if it is not read."""
         if self.custom is not None:
             return self.custom.api_version
         version = self.raw["apiVersion"]
@@ -77,7 +77,7 @@ class Manifest:
 
     @property
     def known_kind(self) -> str:
-        """The kind as it is looked up; a custom kind is named with its group."""
+        """The kind for lookups; a custom kind is named with its group."""
         return self.kind if self.custom is None else self.custom.resource
 
     @property
@@ -89,7 +89,7 @@ class Manifest:
 
     @property
     def title(self) -> str:
-        """Kind and name, as far as there is one."""
+        """Kind and name, if there is a name."""
         metadata = self.raw.get("metadata")
         if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
             return self.kind
@@ -99,12 +99,12 @@ class Manifest:
         return f"{self.kind} default/{name}" if self.kind == "Pod" else f"{self.kind} {name}"
 
     def error(self, *parts: object) -> InputError:
-        """What is wrong with this object: field and message."""
+        """Makes an error about this object: field and message."""
         return InputError(self.place, self.title, *parts)
 
 
 def read(paths: Iterable[str], wanted: Iterable[CustomKind] = ()) -> Iterator[Manifest]:
-    """Every object in the files, directories and standard input that the paths name."""
+    """Yields every object in the files, folders and standard input that the paths name."""
     kinds = {(kind.group, kind.kind): kind for kind in wanted}
     for source in sources(paths):
         documents = json_text.documents if source.is_json else yaml_text.documents
@@ -115,7 +115,7 @@ def read(paths: Iterable[str], wanted: Iterable[CustomKind] = ()) -> Iterator[Ma
 
 
 def _objects(place: Location, raw: Any, inherited: Mapping[str, str]) -> Iterator[Manifest]:
-    """The object in a document, or those in its list, which inherit what the list says of kinds."""
+    """Yields the object of a document, or the items of a list, which inherit its kind."""
     if not isinstance(raw, Mapping):
         raise InputError(place, f"must be a mapping, got {describe(raw)}")
     fields = {**inherited, **raw}

@@ -1,6 +1,6 @@
-"""The extenders of recorded verdicts: they answer by rules that a scenario states.
+"""The extenders of recorded verdicts. They answer by rules that a scenario states.
 
-Whatever varies depends on a number made of the rule's salt, the pod and the node.
+Everything that varies depends on a number made of the rule's salt, the pod and the node.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class FilterRule(msgspec.Struct, frozen=True):
 
 
 class PrioritizeRule(msgspec.Struct, frozen=True):
-    """The percentage of nodes that get no score, and whether an unknown one gets some."""
+    """The percentage of nodes without a score, and whether an unknown node gets one."""
 
     missing: int = 0
     extra: bool = False
 
 
 class PreemptRule(msgspec.Struct, frozen=True):
-    """Percentages of nodes that are dropped, lose all victims, or keep the last one only."""
+    """Percentages of nodes that are dropped, lose all victims, or keep only the last victim."""
 
     drop: int = 0
     empty: int = 0
@@ -88,7 +88,7 @@ class RecordedExtenders:
     manifests: Manifests
 
     def answer(self, ask: AskExtender) -> tuple[ExtenderAnswered, RecordedCall]:
-        """What the extender in question answers, and the request as it is recorded."""
+        """Returns the answer of the extender, and the request as it is recorded."""
         extender = self.extenders[ask.extender]
         name = extender.url_prefix.rpartition("/")[2]
         raw = encode_question(ask, self.manifests, names_only=extender.node_cache_capable)
@@ -125,7 +125,7 @@ class RecordedExtenders:
 
 
 def draw(n: int, *parts: str) -> int:
-    """A number below n that depends on the parts alone."""
+    """Returns a number below n that depends on the parts alone."""
     return int.from_bytes(sha256("|".join(parts).encode()).digest()[:4], "big") % n
 
 

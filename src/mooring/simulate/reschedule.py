@@ -1,4 +1,4 @@
-"""What if everything were placed anew: how full nodes would be under a configuration."""
+"""What if everything were placed anew: how full nodes would be with a configuration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NodeResourceUse(ExplanationPart, frozen=True):
 
 
 class Packing(ExplanationPart, frozen=True):
-    """How full the nodes are, and what it took."""
+    """How full the nodes are, and how many pods had to move."""
 
     name: str
     pods: int
@@ -57,7 +57,7 @@ class Packing(ExplanationPart, frozen=True):
 
 
 def measure_present(engine: Engine, scene: Scene) -> Packing:
-    """How full the nodes are now."""
+    """Measures how full the nodes are now."""
     world = World(engine)
     for item in (*scene.around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
@@ -153,7 +153,7 @@ class TouchedBudget(ExplanationPart, frozen=True):
 
 
 def find_budgets(objects: Iterable[Object], moved: Iterable[Pod]) -> tuple[TouchedBudget, ...]:
-    """The budgets of the pods, those that are exceeded most first."""
+    """Returns the budgets of the pods, those that are exceeded most first."""
     pods = list(moved)
     found = [
         TouchedBudget(f"{item.namespace}/{item.name}", count, item.disruptions_allowed)
@@ -165,7 +165,7 @@ def find_budgets(objects: Iterable[Object], moved: Iterable[Pod]) -> tuple[Touch
 
 
 def describe_drain(objects: Iterable[Object], leaving: Iterable[Pod]) -> Iterator[str]:
-    """What an administrator should know before a drain."""
+    """Yields what an administrator should know before a drain."""
     pods = list(leaving)
     for each in find_budgets(objects, pods):
         if each.is_exceeded:

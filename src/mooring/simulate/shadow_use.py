@@ -1,4 +1,4 @@
-"""What if Mooring had placed what another scheduler placed: how the cluster would be used."""
+"""What if Mooring had placed the pods of another scheduler: how the cluster would be used."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ replace = msgspec.structs.replace
 
 
 def place_anew(name: str, engine: Engine, objects: Iterable[Object]) -> ClusterUse:
-    """Places all pods of a cluster anew in a new engine, and says how it would be used then.
+    """Places all pods of a cluster anew in a new engine, and measures how it is used then.
 
-    Pods of daemonsets, static pods, and those of schedulers that the engine does not stand for
-    stay where they are.
+    Pods of daemonsets, static pods, and pods of schedulers that the engine does not serve stay
+    where they are.
     """
     lifted = [_lift(item, engine) for item in objects]
     transcript = simulate(engine, lifted)
@@ -30,7 +30,7 @@ def place_anew(name: str, engine: Engine, objects: Iterable[Object]) -> ClusterU
 
 
 def _lift(item: Object, engine: Engine) -> Object:
-    """The object as it was before anybody placed it."""
+    """Returns the object as it was before it was placed."""
     if not isinstance(item, Pod) or item.is_finished or not is_ordinary(item):
         return item
     if item.spec.scheduler_name not in engine.profiles:
@@ -39,7 +39,7 @@ def _lift(item: Object, engine: Engine) -> Object:
 
 
 def _settle(items: Iterable[Object], placed: Mapping[str, Pod]) -> Iterator[Pod]:
-    """The pods that have a node in the end, as they were written."""
+    """Returns the pods that have a node in the end, as they were written."""
     for item in items:
         if isinstance(item, Pod) and item.uid in placed:
             yield replace(item, node_name=placed[item.uid].node_name)

@@ -1,4 +1,4 @@
-"""Running the engine over a fixed input, in virtual time, until nothing can change any more."""
+"""Runs the engine over a fixed input, in virtual time, until nothing can change any more."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def simulate(
     watch: Watch = lambda placed: None,
     answer: AnswerOf | None = None,
 ) -> Transcript:
-    """Schedules what is pending among the objects. All that is asked for succeeds at once.
+    """Schedules the pending pods among the objects. Every action succeeds at once.
 
     `answer` answers for the extenders of the engine, if it has any.
     """
@@ -74,8 +74,8 @@ def simulate(
     )
 
 
-def pending(objects: Iterable[Object]) -> int:
-    """How many pods wait for a node."""
+def count_pending(objects: Iterable[Object]) -> int:
+    """Counts the pods that wait for a node."""
     return len(Scene.of(objects).waiting)
 
 
@@ -107,7 +107,7 @@ class _Run:
     _attempts: dict[str, int] = field(default_factory=dict)
 
     def goes_on(self) -> bool:
-        """Whether a further step may place a pod; moves on to the time of that step."""
+        """Whether a further step may place a pod; advances to the time of that step."""
         sizes = self.engine.queue.sizes()
         trying = len(self.engine.queue) - sizes["gated"]
         if (
@@ -127,7 +127,7 @@ class _Run:
         return placed is not None and bool(placed.preparing)
 
     def advance(self) -> None:
-        """Makes one decision and performs it, so that the next one is made in its light."""
+        """Makes one decision and performs it before the next one."""
         actions = self.engine.step(self.now, budget=1)
         self._perform(actions)
         self._ask_extenders(actions)
@@ -145,7 +145,7 @@ class _Run:
                 self.engine.handle(self.answer(action, self.world), self.now)
 
     def why(self, pod: Pod) -> Pending:
-        """Why a pod has no node."""
+        """Returns why a pod has no node."""
         queued = self.engine.queue.get(pod.uid)
         if pod.spec.scheduler_name not in self.engine.profiles:
             text = f'no profile serves the scheduler name "{pod.spec.scheduler_name}"'
@@ -227,7 +227,7 @@ def _gate(queued: QueuedPod) -> str:
 
 
 def _forget_attempts(pod: Pod) -> Pod:
-    """The pod without what another run, or a real scheduler, has said about it."""
+    """Returns the pod without the traces of earlier attempts, of any scheduler."""
     kept = tuple(each for each in pod.status.conditions or () if each.type != "PodScheduled")
     status = msgspec.structs.replace(pod.status, conditions=kept or None)
     return msgspec.structs.replace(pod, status=status)

@@ -36,7 +36,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A pod that has no node, and why. `reason` is one word, `message` tells it all."""
+    """A pod without a node, and why. `reason` is one word, `message` the full text."""
 
     pod: Pod
     reason: str
@@ -46,7 +46,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """A pod that had to leave its node, and the namespace and name of the pod it made way for."""
+    """A pod that had to leave its node, and the namespace and name of the pod that replaced it."""
 
     pod: Pod
     node: str
@@ -55,7 +55,7 @@ class Preempted:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How much of a resource there is and is asked for, in all nodes, in native units."""
+    """How much of a resource all nodes have and pods request, in native units."""
 
     allocatable: int
     before: int
@@ -64,7 +64,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The outcome, and every action on the way with its virtual time in seconds."""
+    """The result, and every action on the way with its virtual time in seconds."""
 
     placed: tuple[Placed, ...]
     pending: tuple[Pending, ...]
@@ -79,7 +79,7 @@ class Transcript:
 
 
 def to_builtins(transcript: Transcript) -> dict[str, Any]:
-    """The transcript as mappings, lists, strings and numbers."""
+    """Returns the transcript as mappings, lists, strings and numbers."""
     return {
         "placements": [_placement(each) for each in transcript.placed],
         "pending": [_pending(each) for each in transcript.pending],
@@ -120,7 +120,7 @@ def _reuse(statistics: Statistics) -> dict[str, Any]:
 
 
 def describe_reuse(profile: str, statistics: Statistics) -> str:
-    """What like pods of a profile shared, and why not more, in one line."""
+    """Describes in one line which answers like pods of a profile shared, and why not more."""
     others = (
         f"{count} {way.value}"
         for way, count in sorted(statistics.paths.items())
@@ -137,7 +137,7 @@ def describe_reuse(profile: str, statistics: Statistics) -> str:
 
 
 def find_unit(resource: str) -> str:
-    """The unit in which a resource is counted."""
+    """Returns the unit in which a resource is counted."""
     if resource == CPU:
         return "millicores"
     is_size = resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-")

@@ -65,7 +65,7 @@ class RecordedCandidate(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RecordedMember(msgspec.Struct, frozen=True, rename="camel"):
-    """What was found for one member of a group, with those before it in place."""
+    """What was found for one member of a group after the members before it were placed."""
 
     pod: str
     prefilter: RecordedPreFilter | None = None
@@ -78,7 +78,7 @@ class RecordedMember(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RecordedPlacement(msgspec.Struct, frozen=True, rename="camel"):
-    """What came of trying a group in one topology domain."""
+    """The result of trying a group in one topology domain."""
 
     name: str
     nodes: int
@@ -90,14 +90,14 @@ class RecordedPlacement(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RecordedGroupPreemption(msgspec.Struct, frozen=True, rename="camel"):
-    """How room was sought for a group: without lesser pods, and who had to go."""
+    """How room was sought for a group: which lesser pods had to go."""
 
     trial: tuple[RecordedMember, ...] = ()
     victims: tuple[str, ...] = ()
 
 
 class RecordedOutcome(msgspec.Struct, frozen=True, rename="camel"):
-    """What became of one member of a group."""
+    """The outcome for one member of a group."""
 
     pod: str
     node: str | None = None
@@ -108,7 +108,7 @@ class RecordedOutcome(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RecordedGroupCondition(msgspec.Struct, frozen=True):
-    """What was written to the group."""
+    """The condition that was written to the group."""
 
     type: str
     status: str
@@ -117,7 +117,7 @@ class RecordedGroupCondition(msgspec.Struct, frozen=True):
 
 
 class GroupStep(msgspec.Struct, frozen=True, rename="camel"):
-    """What kube-scheduler found for a group of pods; empty names where a step is about a pod."""
+    """What kube-scheduler found for a group of pods; names are empty if a step is about a pod."""
 
     group: str = ""
     pods: tuple[str, ...] = ()
@@ -202,7 +202,7 @@ class RecordedScenario(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class NodeRefusal:
-    """Who refused a node or a pod, and why; the order of the reasons means nothing."""
+    """The plugin that refused a node or a pod, and why. The order of the reasons means nothing."""
 
     plugin: str
     code: str
@@ -211,7 +211,7 @@ class NodeRefusal:
 
 @dataclass(frozen=True, slots=True)
 class PreemptionCandidate:
-    """A node on which preemption would work: who must go, and how many of them break a budget."""
+    """A node on which preemption would work: its victims, and how many of them break a budget."""
 
     victims: Names
     violations: int
@@ -219,7 +219,7 @@ class PreemptionCandidate:
 
 @dataclass(frozen=True, slots=True)
 class PodVerdict:
-    """What was found for one pod. None is what was not looked at."""
+    """What was found for one pod. None means that it was not looked at."""
 
     pre_enqueue: NodeRefusal | None = None
     rejected: NodeRefusal | None = None
@@ -259,7 +259,7 @@ def find_verdict(engine: Engine, pod: Pod, start: int = 0) -> PodVerdict:
 
 
 def find_early_verdict(engine: Engine, pod: Pod) -> PodVerdict | None:
-    """What can be said of a pod before any node is looked at; None if nothing."""
+    """Returns the verdict if it is known before any node is looked at; else None."""
     for plugin in engine.profiles[pod.spec.scheduler_name].pre_enqueue:
         refused = ask_pre_enqueue(plugin, pod)
         if refused is not None:
@@ -273,7 +273,7 @@ def find_early_verdict(engine: Engine, pod: Pod) -> PodVerdict | None:
 def describe_member(
     profile: Profile, pod: Pod, nodes: Nodes, outcome: Found | Failed, window: Window
 ) -> PodVerdict:
-    """What was found for a member of a group on the nodes of a domain."""
+    """Returns what was found for a member of a group on the nodes of a domain."""
     if isinstance(outcome, Found):
         return _describe_placement(profile, pod, nodes, outcome, window)
     filtered = outcome.filtered
@@ -310,7 +310,7 @@ def _describe_placement(
 def describe_failure(
     profile: Profile, pod: Pod, nodes: Nodes, failed: Failed, remedied: Remedied
 ) -> PodVerdict:
-    """Why no node was found, and who would be evicted."""
+    """Returns why no node was found, and which pods would be evicted."""
     remedy = remedied.remedy
     rejected = failed.pre_filtered.rejected
     refused = None
@@ -369,7 +369,7 @@ _DECODER = msgspec.json.Decoder(RecordedScenario)
 
 
 def read_scenarios(path: Path) -> Iterator[RecordedScenario]:
-    """The recordings of a file, which may be compressed."""
+    """Yields the recordings of a file, which may be compressed."""
     lines = LineReader(path, keep_last=True)
     for number, line in enumerate(lines, 1):
         if line.strip():

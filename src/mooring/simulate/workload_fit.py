@@ -1,4 +1,4 @@
-"""What if workloads came: their pods are placed, and those of an older version make way."""
+"""What if workloads came: their pods are placed, and pods of an older version make way."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WorkloadFit(ExplanationPart, frozen=True):
 
 
 class WorkloadsFit(ExplanationPart, frozen=True):
-    """The outcome for all workloads. Pods that waited before are tried first."""
+    """The result for all workloads. Pods that waited before are tried first."""
 
     node_count: int
     workloads: tuple[WorkloadFit, ...]
@@ -57,7 +57,7 @@ class WorkloadsFit(ExplanationPart, frozen=True):
 def fit_workloads(
     engine: Engine, scene: Scene, workloads: Sequence[WantedWorkload], around: Iterable[Object] = ()
 ) -> WorkloadsFit:
-    """Places workloads in an engine that is new and used for nothing else, without evictions."""
+    """Places workloads in a new engine that serves nothing else, without evictions."""
     world = World(engine)
     for item in (*scene.around, *around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
@@ -88,7 +88,7 @@ def _importance(workload: WantedWorkload) -> int:
 
 
 def _pods_of(workload: WantedWorkload, scene: Scene) -> list[Pod]:
-    """The present pods of a workload of that name."""
+    """Returns the present pods of the workload of that name."""
     return [
         pod
         for pod in (*scene.running, *scene.waiting)
@@ -177,5 +177,5 @@ def _place_together(
 
 
 def left_over(fit: WorkloadsFit) -> Iterator[WorkloadFit]:
-    """The workloads that do not fit."""
+    """Returns the workloads that do not fit."""
     return (each for each in fit.workloads if not each.fits)

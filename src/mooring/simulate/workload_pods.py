@@ -1,4 +1,4 @@
-"""Workloads as people have them in git: the pods that their controllers would make."""
+"""Workloads as written in git: makes the pods that their controllers would make."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class WorkloadTemplate:
         return "" if self.scheduling is None else f"{self.workload.name}-pgt-0"
 
     def describe_group(self) -> Raw | None:
-        """The group that the job controller makes for the pods; None if it makes none."""
+        """Returns the group that the job controller makes for the pods; None if it makes none."""
         if self.scheduling is None or not self.count:
             return None
         policy = self.scheduling.get("schedulingPolicy") or {"basic": {}}
@@ -87,13 +87,13 @@ class WorkloadTemplate:
         }
 
     def pod_manifests(self, nodes: tuple[str, ...]) -> Iterator[Manifest]:
-        """The pods, as a controller would write them; those of a DaemonSet are one per node."""
+        """Yields the pods as a controller would write them; a DaemonSet has one per node."""
         names = [*nodes] if self.workload.kind == "DaemonSet" else [""] * self.count
         for number, node in enumerate(names):
             yield replace(self.manifest, kind="Pod", raw=self._pod(number, node))
 
     def pod_anywhere(self) -> Raw:
-        """A pod of the workload that asks for no certain node."""
+        """Returns a pod of the workload that names no certain node."""
         return self._pod(0, "")
 
     def _pod(self, number: int, node: str) -> Raw:
@@ -120,7 +120,7 @@ class WorkloadTemplate:
         }
 
     def _join(self, spec: Raw) -> Raw:
-        """The spec of a pod that names its group."""
+        """Returns the spec of a pod that names its group."""
         name = self.group_name
         return {**spec, "schedulingGroup": {"podGroupName": name}} if name else spec
 
@@ -154,7 +154,7 @@ def read_template(manifest: Manifest) -> WorkloadTemplate:
 
 
 def _scheduling(manifest: Manifest, template: Raw) -> Raw | None:
-    """What a Job says of how its pods are placed together; others make no groups."""
+    """Returns how a Job wants its pods placed together; other workloads make no groups."""
     if manifest.kind != "Job" or _mapping(template.get("spec")).get("schedulingGroup"):
         return None
     asked = manifest.raw["spec"].get("scheduling")
@@ -189,7 +189,7 @@ def _count(manifest: Manifest, spec: Raw) -> int:
 def _share(
     manifest: Manifest, field: str, rollout: Raw, count: int, rounded: Callable[[float], int]
 ) -> int:
-    """A number of pods, or a percentage of them."""
+    """Returns a number of pods, or a percentage of them."""
     value = rollout.get(field, _QUARTER)
     if isinstance(value, int) and value >= 0:
         return value
@@ -201,7 +201,7 @@ def _share(
 
 
 def _pin(spec: Raw, node: str) -> Raw:
-    """The spec of a daemon on one node."""
+    """Returns the spec of a daemon for one node."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = _mapping(spec.get("affinity"))
     chosen = dict(_mapping(affinity.get("nodeAffinity")))

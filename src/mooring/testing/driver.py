@@ -1,4 +1,4 @@
-"""A driver of an engine: it sets the time, hands in objects and performs actions at once."""
+"""Drives an engine in tests: sets the time, hands in objects and performs actions at once."""
 
 from __future__ import annotations
 

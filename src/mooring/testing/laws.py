@@ -330,7 +330,7 @@ def check_signed_parts(plugin: Any, pod: Pod, nodes: Nodes) -> None:
 
 
 def _add_volumes(spec: PodSpec) -> PodSpec:
-    """The same template with a volume of each kind that plugins read."""
+    """Returns the same template with a volume of each kind that plugins read."""
     added = (
         Volume(name="claim", persistent_volume_claim=ClaimSource(claim_name=STRANGE)),
         Volume(name="made", ephemeral=EphemeralSource()),

@@ -105,7 +105,7 @@ UNNOTED: tuple[Change, ...] = (
 
 
 def twins(of: Pod) -> Iterator[Pod]:
-    """Other pods of the same template, with the same labels, annotations and owner."""
+    """Yields other pods of the same template, with the same labels, annotations and owner."""
     name = f"{of.name}-twin"
     twin = replace(of, name=name, uid=name, resource_version="7", generation=3, created=5.0)
     yield twin
@@ -113,7 +113,7 @@ def twins(of: Pod) -> Iterator[Pod]:
 
 
 def variations(of: Pod) -> Iterator[Pod]:
-    """Pods that differ from another in their name and in one thing more, each in another."""
+    """Yields pods that differ from the given one in their name and in one more thing each."""
     yield from twins(of)
     other = replace(of, name=f"{of.name}-other", uid=f"{of.name}-other")
     yield replace(other, name=f"{of.name}-7")

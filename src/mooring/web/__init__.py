@@ -1,7 +1,7 @@
-"""A page to watch a scheduler with: what an engine knows, as compact JSON, and the page over it.
+"""A page that shows a scheduler live: an engine's state as compact JSON, and the page over it.
 
-Read-only: nothing here changes an engine, and no request writes. The server of the page decides who
-may look; commands and the connection to an API server do not live here.
+It is read-only: nothing here changes an engine, and no request writes. The server that mounts the
+page decides who may look. Commands and the connection to an API server do not live here.
 """
 
 from .entry import Entry

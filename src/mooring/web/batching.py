@@ -1,4 +1,4 @@
-"""How many pods could share answers, how many did, and which plugins keep the others apart."""
+"""How many pods could share answers, how many did, and which plugins prevent it for the others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mooring.engine.classes.statistics import DecisionPath, Statistics
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel"):
-    """How all of this is written."""
+    """The encoding of all structs here."""
 
 
 class PluginKeepsApart(_Part, frozen=True):
-    """A plugin because of which pods share nothing, how many they are, and why."""
+    """A plugin that prevents pods from sharing answers, how many pods these are, and why."""
 
     plugin: str
     pods: int
@@ -33,7 +33,7 @@ class ProfileBatching(_Part, frozen=True):
 
 
 def describe_batching(engine: Engine) -> bytes:
-    """What is shared, by profile, as JSON."""
+    """Returns how answers are shared, by profile, as JSON."""
     profiles = [
         _describe_profile(name, classes.statistics) for name, classes in engine.classes.items()
     ]

@@ -1,4 +1,4 @@
-"""What is shown of one node or one pod, and finding them by a part of their name."""
+"""The details of one node or one pod, and a search for them by a part of their name."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _MOST_FOUND = 10
 
 
 class _Detail(msgspec.Struct, frozen=True, rename="camel"):
-    """How all of this is written."""
+    """The encoding of all structs here."""
 
 
 class ResourceUse(_Detail, frozen=True):
-    """Of one resource, in native units: thousandths for cpu, bytes, pieces."""
+    """The use of one resource in native units: thousandths of a core, bytes, pieces."""
 
     name: str
     requested: int
@@ -51,7 +51,7 @@ class PodOnNode(_Detail, frozen=True):
 
 
 class NodeDetail(_Detail, frozen=True):
-    """A node, what is used of it, and who uses it."""
+    """A node, how much of it is used, and by which pods."""
 
     name: str
     unschedulable: bool
@@ -78,7 +78,7 @@ class GangDetail(_Detail, frozen=True):
 
 
 class PodDetail(_Detail, frozen=True):
-    """Where a pod is, in the words of a full explanation as far as they go."""
+    """The state of a pod, with the fields of a full explanation as far as they are known."""
 
     pod: str
     state: str
@@ -99,14 +99,14 @@ class PodDetail(_Detail, frozen=True):
 
 
 class SearchResult(_Detail, frozen=True):
-    """Names with a text in them."""
+    """The names that contain a text."""
 
     nodes: list[str]
     pods: list[str]
 
 
 def describe_node(engine: Engine, name: str) -> bytes | None:
-    """A node as JSON; None if there is no such node."""
+    """Returns a node as JSON; None if there is no such node."""
     nodes = engine.cluster.nodes
     row = nodes.row(name)
     if row is None:
@@ -131,7 +131,7 @@ def describe_node(engine: Engine, name: str) -> bytes | None:
 
 
 def describe_extended(engine: Engine, row: int) -> dict[str, dict[str, int]]:
-    """The figures of a node's extended resources; those of a plugin that breaks are left out."""
+    """Returns the figures of a node's extended resources, without those of plugins that fail."""
     extended = engine.cluster.extended
     found: dict[str, dict[str, int]] = {}
     for kind in extended:
@@ -143,7 +143,7 @@ def describe_extended(engine: Engine, row: int) -> dict[str, dict[str, int]]:
 
 
 def describe_pod(engine: Engine, namespace: str, name: str, now: float) -> Steps[bytes | None]:
-    """Where a pod is and why, as JSON; None if it is not known."""
+    """Returns where a pod is and why, as JSON; None if it is not known."""
     for queued in chain(engine.queue, engine.queue.in_flight):
         if queued.pod.name == name and queued.pod.namespace == namespace:
             detail = yield from _complete(engine, _describe_queued(queued), queued.pod, now)
@@ -157,7 +157,7 @@ def describe_pod(engine: Engine, namespace: str, name: str, now: float) -> Steps
 
 
 def tag_answers(engine: Engine) -> str:
-    """A tag that changes whenever the answers about pods may have changed."""
+    """Returns a tag that changes whenever answers about pods may have changed."""
     queue = engine.queue
     decisions = sum(each.statistics.decisions for each in engine.classes.values())
     sizes = (*queue.sizes().values(), len(queue.in_flight), len(engine.cluster.pods))
@@ -165,7 +165,7 @@ def tag_answers(engine: Engine) -> str:
 
 
 def _complete(engine: Engine, detail: PodDetail, pod: Pod, now: float) -> Steps[PodDetail]:
-    """Adds what is said of every pod."""
+    """Adds the fields that every pod has."""
     why = yield from _try_to_explain(engine, pod, now)
     headline = alone = "" if why is None else why.headline
     gang = _describe_gang(engine, pod)
@@ -205,13 +205,13 @@ def _describe_gang(engine: Engine, pod: Pod) -> GangDetail | None:
 
 
 def describe_refusal(group: PodGroup) -> str:
-    """What the conditions of a group say of why it is not placed; empty if they do not."""
+    """Returns why a group is not placed, as its conditions say; empty if they do not."""
     said = (each for each in group.conditions if each.status == "False" and each.message)
     return next((each.message or "" for each in said), "")
 
 
 def find(engine: Engine, text: str) -> Generator[None, None, bytes]:
-    """Nodes and pods with a text in their names as JSON, looked for in slices."""
+    """Finds nodes and pods whose names contain a text, in slices; returns JSON."""
     nodes = engine.cluster.nodes
     names = nodes.names(nodes.rows.tolist())
     found_nodes = list(islice((name for name in names if text in name), _MOST_FOUND))
@@ -243,7 +243,7 @@ def _pod_on_node(pod: Pod) -> PodOnNode:
 
 
 def find_pod(engine: Engine, namespace: str, name: str) -> Generator[None, None, Pod | None]:
-    """The pod of that name, waiting or placed, looked for in slices."""
+    """Finds the pod of that name, waiting or placed, in slices."""
     waiting = [each.pod for each in chain(engine.queue, engine.queue.in_flight)]
     pods = iter([*waiting, *engine.cluster.pods.values()])
     while some := list(islice(pods, SLICE)):
@@ -255,12 +255,12 @@ def find_pod(engine: Engine, namespace: str, name: str) -> Generator[None, None,
 
 
 def explain_pod(engine: Engine, pod: Pod, node: str, now: float) -> Steps[bytes]:
-    """The explanation as JSON; NoSuchNode if there is no such node."""
+    """Returns the explanation as JSON; raises NoSuchNode if there is no such node."""
     explanation = yield from explain_in_steps(engine, pod, node)
     return msgspec.json.encode(replace(explanation, queue=view_queue(engine, pod, now)))
 
 
 def explain_group(engine: Engine, namespace: str, name: str) -> bytes | None:
-    """Why a group of pods waits, or where it goes, as JSON; None if there is no such group."""
+    """Returns why a group waits, or where it goes, as JSON; None if there is no such group."""
     group = engine.cluster.groups.find(f"{namespace}/{name}")
     return None if group is None else msgspec.json.encode(explain_gang(engine, group))

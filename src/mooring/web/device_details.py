@@ -1,4 +1,4 @@
-"""The devices of a node, and which claims and pods have them."""
+"""The devices of a node, and the claims and pods that have them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Identity = tuple[str, str, str]
 
 
 class DeviceOnNode(msgspec.Struct, frozen=True, rename="camel"):
-    """A device that a node has or can use, and who has it."""
+    """A device that a node has or can use, and its holders."""
 
     driver: str
     pool: str
@@ -37,7 +37,7 @@ class DeviceOnNode(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def describe_devices(known: KnownDevices, node: Node, pods: Iterable[Pod]) -> list[DeviceOnNode]:
-    """The devices that can be used on a node, those of its own pools first."""
+    """Returns the devices that can be used on a node, those of its own pools first."""
     holders = _holders(known, pods)
     own: list[DeviceOnNode] = []
     shared: list[DeviceOnNode] = []
@@ -80,7 +80,7 @@ def _devices(
 def _holders(
     known: KnownDevices, pods: Iterable[Pod]
 ) -> dict[_Identity, list[tuple[ResourceClaim, Pod]]]:
-    """The claims of the pods of a node, by the devices that they have."""
+    """Returns the claims of a node's pods, by the devices that they have."""
     holders: dict[_Identity, list[tuple[ResourceClaim, Pod]]] = {}
     for pod in pods:
         for name in _claim_names(pod):

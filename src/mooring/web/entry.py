@@ -1,8 +1,8 @@
-"""Who may look at a page on this machine: a browser that was let in once, or a bearer of a token.
+"""Decides who may look at a page on this machine: a browser that was let in, or a token bearer.
 
-For a server without an API server to ask. The address that is printed has a code, which is good for
-a quarter of an hour. A browser that opens it gets a cookie that only this server sees. Later, and
-with a wrong code, it gets to the page, which asks for the token.
+It serves where there is no API server to ask. The printed address contains a code, which is valid
+for a quarter of an hour. A browser that opens it gets a cookie that only this server sees. After
+that time, or with a wrong code, the browser gets to the page, which asks for the token.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CODE_SECONDS = 15 * 60.0
 
 
 class Entry:
-    """Lets in those who have the token, or opened the address with the code in time."""
+    """Lets in clients that have the token, or that opened the address with the code in time."""
 
     def __init__(self, token: str | None = None, clock: Callable[[], float] = monotonic) -> None:
         #: For programs, as a bearer token.
@@ -38,7 +38,7 @@ class Entry:
         self._code_ends = clock() + _CODE_SECONDS
 
     def guard(self, page: StatusPage, prefix: str) -> Middleware:
-        """Keeps everybody else out of everything but the page's files."""
+        """Refuses all other clients, except for the page's files."""
 
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -56,7 +56,7 @@ class Entry:
         return _is(cookie, self._session) or _is(header, _BEARER + self.token)
 
     def _open_page(self, request: web.Request, prefix: str) -> web.Response:
-        """Goes on to the page, with a cookie if the code is right and still good."""
+        """Redirects to the page, with a cookie if the code is right and still valid."""
         response = web.Response(status=303, headers={"Location": prefix})
         if self._clock() < self._code_ends and _is(request.path, prefix + self.path):
             response.set_cookie(

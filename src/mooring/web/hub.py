@@ -1,4 +1,4 @@
-"""Sends all viewers what has changed, a few times a second."""
+"""Sends changes to all viewers, a few times a second."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class Crowded(Exception):
 
 
 class Hub:
-    """One picture of an engine for all viewers. While nobody looks, only figures are taken.
+    """One picture of an engine for all viewers. Without viewers it only takes figures.
 
-    The engine and the picture are touched in steps given to `read` alone, the rest on the loop of
-    the viewers.
+    The engine and the picture are touched only in steps that are given to `read`; everything else
+    runs on the loop of the viewers.
     """
 
     def __init__(self, engine: Engine, read: Read = in_slices) -> None:
@@ -67,7 +67,7 @@ class Hub:
         self._spent = 0.0
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         while True:
             self._spent = 0.0
             try:
@@ -82,7 +82,7 @@ class Hub:
 
     @asynccontextmanager
     async def viewer(self) -> AsyncIterator[Lines]:
-        """Lines from the whole picture on, for as long as the context lasts."""
+        """Yields a stream of lines that begins with the whole picture, while the context lasts."""
         if len(self._viewers) >= MOST_VIEWERS:
             raise Crowded
         lines: Lines = asyncio.Queue()
@@ -98,7 +98,7 @@ class Hub:
             self._leave(lines)
 
     async def snapshot(self) -> list[bytes]:
-        """The whole picture as it is now, in lines."""
+        """Returns the whole picture as it is now, in lines."""
         return await self._read(self._whole())
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class Hub:
         return told
 
     async def _rest(self) -> None:
-        """Until the next sample is due, or somebody comes to look."""
+        """Waits until the next sample is due, or a viewer comes."""
         self._looked_at.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(_SAMPLE_SECONDS):
@@ -139,7 +139,7 @@ class Hub:
                 self._tell(text)
 
     def _advance(self, picture: Picture | None) -> Generator[None, None, bytes | None]:
-        """Takes figures, and brings the picture up to date; returns what has changed."""
+        """Takes figures and updates the picture; returns what has changed."""
         arrived = self._arrivals.take()
         self._placed += len(arrived)
         now = self._figures()
@@ -179,7 +179,7 @@ class Hub:
 
 
 class Arrivals:
-    """Finds the pods of an engine's profiles that came to nodes since it looked last."""
+    """Finds the pods that came to nodes since the last look."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -187,7 +187,10 @@ class Arrivals:
         self._remember()
 
     def take(self) -> list[Pod]:
-        """The pods that were placed since, the newest first. One that left again is missed."""
+        """Returns pods that were placed since, the newest first.
+
+        Pods that have left again are missed.
+        """
         pods, profiles = self._engine.cluster.newest_pods(), self._engine.profiles
         found = list(takewhile(lambda pod: pod.uid not in self._known, pods))
         if self._known and len(found) == len(self._engine.cluster.pods):

@@ -1,4 +1,4 @@
-"""What goes over the wire: messages that, applied one after the other, make up the picture.
+"""The messages to viewers. Applied one after the other, they make up the picture.
 
 Columns are base64 of little-endian numbers, which a browser reads as typed arrays.
 """
@@ -25,11 +25,11 @@ Sample = tuple[float, int, int, int, int, int]
 
 
 class _Part(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Fields that say nothing are left out."""
+    """The encoding of all structs here: fields with their default are left out."""
 
 
 class NodesPart(_Part, frozen=True):
-    """Rows of nodes that changed, and what they show now; `names` has those that are new."""
+    """Rows of nodes that changed, and their new values; `names` has new names."""
 
     rows: str
     states: str
@@ -38,7 +38,7 @@ class NodesPart(_Part, frozen=True):
 
 
 class QueuePart(_Part, frozen=True):
-    """Waiting pods that came or changed, and the numbers of those that wait no longer."""
+    """Waiting pods that came or changed, and the numbers of those that do not wait any more."""
 
     put: list[Put] = []
     gone: list[int] = []
@@ -96,17 +96,17 @@ class Message(_Part, frozen=True, kw_only=True):
 
 
 def pack(values: NDArray[Any], kind: str) -> str:
-    """Numbers of a kind such as `<u2`, in base64."""
+    """Encodes numbers of a type such as `<u2` in base64."""
     return b64encode(np.ascontiguousarray(values, np.dtype(kind)).tobytes()).decode()
 
 
 def encode_line(message: Message) -> bytes:
-    """A message as one line of JSON."""
+    """Encodes a message as one line of JSON."""
     return msgspec.json.encode(message) + b"\n"
 
 
 def count_figures(engine: Engine, wall: float, placed: int) -> Figures:
-    """The counts of an engine at a time of the wall clock."""
+    """Returns the counts of an engine at a time of the wall clock."""
     sizes = engine.queue.sizes()
     return Figures(
         sample=_sample(engine, wall, placed, sum(sizes.values())),

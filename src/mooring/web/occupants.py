@@ -1,4 +1,4 @@
-"""Whose pods are on each node, and who requests most of it: counted in slices."""
+"""Finds the namespace or owner that requests most of each node, in slices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NodeOccupants(msgspec.Struct, frozen=True):
 
 
 def group_by_pods(engine: Engine, by: str, resource: str) -> Generator[None, None, bytes]:
-    """Who requests most of a resource on each node, by namespace or owner, as JSON.
+    """Finds who requests most of a resource on each node, by namespace or owner; returns JSON.
 
     Where nobody requests any of it, the number of pods decides; among equals, the first by name.
     """
@@ -81,7 +81,7 @@ def _add_up(engine: Engine, by: str, resource: str) -> Generator[None, None, dic
 
 
 def _find_first(asked: _Asked) -> tuple[str, int]:
-    """Who requests most, and the share of it in thousandths."""
+    """Returns who requests most, and its share in thousandths."""
     whole = sum(amount for amount, _ in asked.values())
     if not whole:
         asked = {name: (pods, pods) for name, (_, pods) in asked.items()}

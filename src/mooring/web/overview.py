@@ -1,4 +1,4 @@
-"""Who uses what: pods by owner, nodes by label, gangs, exclusive nodes, devices.
+"""Overviews of a cluster: pods by owner, nodes by label, gangs, exclusive nodes, devices.
 
 Everything is counted in slices, with decisions in between.
 """
@@ -41,11 +41,11 @@ OWNERS: dict[str, Callable[[Pod], str]] = {
 
 
 class _Detail(msgspec.Struct, frozen=True, rename="camel"):
-    """How all of this is written."""
+    """The encoding of all structs here."""
 
 
 class PodUsage(_Detail, frozen=True):
-    """What the placed pods of a namespace or an owner ask for, and how many more wait."""
+    """What the placed pods of a namespace or an owner request, and how many more wait."""
 
     name: str
     pods: int
@@ -54,7 +54,7 @@ class PodUsage(_Detail, frozen=True):
 
 
 class UsageList(_Detail, frozen=True):
-    """The largest ones, and how many there are in all."""
+    """The largest entries, and the number of all."""
 
     count: int
     items: list[PodUsage]
@@ -69,7 +69,7 @@ class LabelKey(_Detail, frozen=True):
 
 
 class LabelGroups(_Detail, frozen=True):
-    """The value that each node has of a label, by row; nodes without the label are left out."""
+    """The value of a label on each node, by row. Nodes without the label are left out."""
 
     key: str
     values: list[str]
@@ -78,7 +78,7 @@ class LabelGroups(_Detail, frozen=True):
 
 
 class Gang(_Detail, frozen=True):
-    """A pod group, and what became of its members."""
+    """A pod group, and the state of its members."""
 
     name: str
     is_gang: bool
@@ -92,7 +92,7 @@ class Gang(_Detail, frozen=True):
 
 
 class ExclusiveHolder(_Detail, frozen=True):
-    """A namespace whose exclusive pods hold nodes, and what nobody requests of these."""
+    """A namespace whose exclusive pods hold nodes, and what nobody requests there."""
 
     name: str
     nodes: int
@@ -121,7 +121,7 @@ class ExtendedCount(_Detail, frozen=True):
 
 
 class DeviceReport(_Detail, frozen=True):
-    """What there is beyond plain resources."""
+    """Resources beyond cpu, memory and the like."""
 
     drivers: list[DeviceCount]
     claims: int
@@ -130,7 +130,7 @@ class DeviceReport(_Detail, frozen=True):
 
 
 def measure_usage(engine: Engine, by: str) -> Generator[None, None, bytes]:
-    """What pods use, by namespace or owner, as JSON."""
+    """Measures what pods use, by namespace or owner; returns JSON."""
     name_of = OWNERS[by]
     kinds: Counter[tuple[str, Amounts]] = Counter()
     for some in slices(engine.cluster.pods.values()):
@@ -156,7 +156,7 @@ def measure_usage(engine: Engine, by: str) -> Generator[None, None, bytes]:
 
 
 def locate_pods(engine: Engine, by: str, name: str) -> Generator[None, None, bytes]:
-    """How many pods of a namespace or an owner each node has, as JSON."""
+    """Counts the pods of a namespace or an owner on each node; returns JSON."""
     name_of = OWNERS[by]
     found: Counter[str] = Counter()
     for some in slices(engine.cluster.pods.values()):
@@ -166,7 +166,7 @@ def locate_pods(engine: Engine, by: str, name: str) -> Generator[None, None, byt
 
 
 def list_labels(engine: Engine) -> Generator[None, None, bytes]:
-    """The labels that can group nodes, those of most nodes first, as JSON."""
+    """Lists the labels that can group nodes, those of most nodes first; returns JSON."""
     nodes = engine.cluster.nodes
     values: dict[str, Counter[str]] = {}
     for rows in slices(nodes.rows.tolist()):
@@ -184,7 +184,7 @@ def list_labels(engine: Engine) -> Generator[None, None, bytes]:
 
 
 def group_nodes(engine: Engine, key: str) -> Generator[None, None, bytes]:
-    """The values of a label by row, as JSON."""
+    """Returns the values of a label by row, as JSON."""
     nodes = engine.cluster.nodes
     codes: dict[str, int] = {}
     rows: list[int] = []
@@ -203,7 +203,7 @@ def group_nodes(engine: Engine, key: str) -> Generator[None, None, bytes]:
 
 
 def list_gangs(engine: Engine) -> Generator[None, None, bytes]:
-    """The pod groups, those that wait first, as JSON."""
+    """Lists the pod groups, waiting ones first; returns JSON."""
     gangs: list[Gang] = []
     for some in slices(engine.cluster.groups):
         gangs += [_describe_gang(engine, group) for group in some]
@@ -230,7 +230,7 @@ def _describe_gang(engine: Engine, group: PodGroup) -> Gang:
 
 
 def list_exclusive(engine: Engine) -> Generator[None, None, bytes]:
-    """The namespaces that hold nodes by exclusive pods, those with most first, as JSON."""
+    """Lists namespaces that hold nodes by exclusive pods, the largest first; returns JSON."""
     nodes = engine.cluster.nodes
     most = _find_limit(engine)
     items = []
@@ -242,7 +242,7 @@ def list_exclusive(engine: Engine) -> Generator[None, None, bytes]:
 
 
 def _find_limit(engine: Engine) -> str | None:
-    """The least that a profile allows a namespace without a label."""
+    """Returns the lowest limit that a profile sets for a namespace without a label."""
     plugins = (each for profile in engine.profiles.values() for each in profile.plugins.values())
     limits = (each.most for each in plugins if isinstance(each, ExclusiveNodeLimits))
     least = min((limit for limit in limits if limit is not None), default=None)
@@ -262,7 +262,7 @@ def _describe_holder(nodes: Nodes, name: str, most: str | None) -> ExclusiveHold
 
 
 def count_devices(engine: Engine) -> Generator[None, None, bytes]:
-    """Devices by driver, claims, and extended resources by type, as JSON."""
+    """Counts devices by driver, claims, and extended resources by type; returns JSON."""
     known = engine.cluster.nodes.devices
     counts: dict[str, Counter[str]] = {}
     pools: dict[str, set[str]] = {}
@@ -302,7 +302,7 @@ def _add_up_extended(engine: Engine) -> Generator[None, None, list[ExtendedCount
 
 
 def slices(items: Iterable[T], size: int = SLICE) -> Iterator[list[T]]:
-    """A copy of the items in parts: while they are looked at, the cluster may change."""
+    """Yields a copy of the items in parts, because the cluster may change in between."""
     rest = iter(list(items))
     while some := list(islice(rest, size)):
         yield some

@@ -1,4 +1,4 @@
-"""The page as an aiohttp application, to be put under a prefix of somebody's server."""
+"""The page as an aiohttp application, to be mounted under a prefix of another server."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _RETRY_SECONDS = 1
 
 
 class StatusPage:
-    """The page over an engine, and what it reads. Its files are for everybody; its data is not."""
+    """The page over an engine. Its files are open to everybody; its data are not."""
 
     def __init__(
         self,
@@ -118,13 +118,13 @@ class StatusPage:
         parent.add_subapp(prefix, self.application())
 
     def is_open(self, path: str, prefix: str = PREFIX) -> bool:
-        """Whether a path is one of the page's files, which tell nothing of the cluster."""
+        """Whether a path is one of the page's files, which contain nothing of the cluster."""
         return path == prefix.rstrip("/") or (
             path.startswith(prefix) and path.removeprefix(prefix) in self._open
         )
 
     def application(self) -> web.Application:
-        """The routes. All of them only read."""
+        """Makes the application. All its routes only read."""
         app = web.Application()
         app.router.add_get("/", _file(self._files[INDEX]))
         for name, file in self._files.items():
@@ -263,12 +263,12 @@ class StatusPage:
         return _json(told)
 
     async def _in_turn(self, steps: Generator[None, None, T]) -> T:
-        """Decisions wait for each step of an explanation: there is one at a time, with pauses."""
+        """Runs an explanation, one at a time and with pauses: decisions wait for its steps."""
         return await _unless_busy(self._turns.run(steps))
 
 
 def _read_by(request: web.Request) -> str:
-    """How pods are to be put together."""
+    """Reads the parameter by which pods are grouped."""
     by = request.query.get("by", "namespace")
     if by not in OWNERS:
         raise web.HTTPBadRequest(text=f"by: one of {', '.join(OWNERS)}\n")
@@ -292,7 +292,7 @@ def _json(body: bytes | None) -> web.Response:
 
 
 def _missing(message: str) -> web.Response:
-    """Says what there is not, as Kubernetes says it."""
+    """Makes the answer for an object that does not exist, as Kubernetes words it."""
     status = {"kind": "Status", "reason": "NotFound", "code": 404, "message": message}
     return web.Response(status=404, body=msgspec.json.encode(status), content_type=_JSON)
 
@@ -317,7 +317,7 @@ async def _protect(request: web.Request, response: web.StreamResponse) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A file, and by what a browser can tell whether it has it."""
+    """A file, and the tag by which a browser knows whether it has it."""
 
     body: bytes
     content_type: str
@@ -325,7 +325,7 @@ class PageFile:
 
 
 def _read_files() -> dict[str, PageFile]:
-    """All files by name. There are few and they are small, so they are kept in memory."""
+    """Reads all files. They are few and small, so they are kept in memory."""
     found = {}
     for each in files("mooring.web").joinpath("static").iterdir():
         kind = _TYPES.get(f".{each.name.rpartition('.')[2]}")

@@ -1,4 +1,4 @@
-"""What the viewers of an engine have been told, and what is different by now."""
+"""What the viewers of an engine know, and what has changed since."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _EVENTS_KEPT = 100
 
 
 class Picture:
-    """A copy of what can be seen of an engine, as of the last step.
+    """A copy of the visible state of an engine, as of the last step.
 
-    A viewer that applies the messages of `everything` and of all steps since sees the same.
+    A viewer that applies the messages of `everything` and of all later steps has the same state.
     """
 
     def __init__(self, engine: Engine, *, limited: bool = True) -> None:
@@ -70,7 +70,7 @@ class Picture:
         )
 
     def everything(self, now: Figures, history: list[Sample]) -> Iterator[Message]:
-        """The whole picture in parts."""
+        """Yields the whole picture in parts."""
         yield Message(
             reset=True,
             resources=self._columns.resources,
@@ -111,7 +111,7 @@ def _list_placed(at: float, arrived: list[Pod]) -> Iterator[RecentEvent]:
 
 
 def merge_events(*events: Iterable[RecentEvent]) -> list[RecentEvent]:
-    """One event per owner, kind and reason, with the first pod and how many there are.
+    """Merges events: one per owner, kind and reason, with the first pod and the number of pods.
 
     Pods of one owner that were placed make up one event, whichever nodes they are on. Preemptions
     stay apart, because each has victims of its own.
@@ -124,7 +124,7 @@ def merge_events(*events: Iterable[RecentEvent]) -> list[RecentEvent]:
 
 
 class NodeColumns:
-    """The rows as they were told last."""
+    """The rows as they were sent last."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -139,7 +139,7 @@ class NodeColumns:
         self.totals: list[tuple[float, float]] = []
 
     def differences(self) -> tuple[bool, NodesPart | None]:
-        """Whether the nodes begin anew, and the rows that are different from what was told."""
+        """Returns whether the nodes begin anew, and the rows that differ from what was sent."""
         nodes, changes = self._cluster.nodes, self._cluster.changes
         changed = changes.since(self._generation)
         self._generation = changes.generation
@@ -154,7 +154,7 @@ class NodeColumns:
         return False, self._part(rows, renamed) if len(rows) else None
 
     def everything(self) -> NodesPart:
-        """All rows that have a node, as they were told last."""
+        """Returns all rows with a node, as they were sent last."""
         return self._part(np.flatnonzero(self._states), list(self._names))
 
     def _resources(self) -> list[str]:
@@ -169,7 +169,7 @@ class NodeColumns:
         self._uses = np.zeros((len(resources), 0), np.uint16)
 
     def _take(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Notes what these rows show now; returns those where that is new."""
+        """Notes the present values of these rows; returns the rows where they are new."""
         self._grow()
         uses, states = self._read(rows)
         names = self._read_names(rows)
@@ -199,7 +199,7 @@ class NodeColumns:
         return uses, states.astype(np.uint8)
 
     def _add_up(self) -> list[tuple[float, float]]:
-        """Sums as floats: those of all nodes may go beyond 64 bits."""
+        """Adds up as floats, because sums over all nodes may exceed 64 bits."""
         nodes = self._cluster.nodes
         columns = np.array([nodes.resources[name] for name in self.resources], np.intp)
         at = np.ix_(columns, nodes.rows)

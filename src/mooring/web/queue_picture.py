@@ -1,4 +1,4 @@
-"""The queue as it was told last, what is different by now, and what happened to its pods."""
+"""The queue as it was sent last, what has changed since, and what happened to its pods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FAILED = frozenset({*BACKING_OFF, Place.UNSCHEDULABLE})
 
 @dataclass(slots=True)
 class _Shown:
-    """What was told of a waiting pod."""
+    """What was sent about a waiting pod."""
 
     number: int
     key: str
@@ -49,7 +49,7 @@ class _Shown:
 
 
 class WaitingPods:
-    """The queue as it was told last."""
+    """The queue as it was sent last."""
 
     def __init__(self, engine: Engine, most_put: int = MOST_PUT) -> None:
         self._queue = engine.queue
@@ -65,7 +65,7 @@ class WaitingPods:
         self.events: list[RecentEvent] = []
 
     def differences(self, at: float) -> Generator[None, None, QueuePart | None]:
-        """Looks at the queue in slices, at a time; in between the queue may change."""
+        """Compares with the queue in slices; the queue may change in between."""
         self._looks += 1
         self.events = []
         put: list[_Shown] = []
@@ -80,7 +80,7 @@ class WaitingPods:
         return _part(put, numbers) if put or numbers else None
 
     def everything(self) -> Iterator[QueuePart]:
-        """All of the queue, as it was told last, in parts."""
+        """Yields the whole queue, as it was sent last, in parts."""
         shown = iter(list(self._shown.values()))
         while some := list(islice(shown, SLICE)):
             yield _part(some, [])
@@ -102,7 +102,7 @@ class WaitingPods:
             put.append(now)
 
     def _note(self, before: _Shown | None, now: _Shown, at: float) -> None:
-        """Takes note of an event, if the pod saw one."""
+        """Notes an event, if the pod had one."""
         failed = 0 if before is None else before.failed
         if now.place not in _FAILED or (before is None and not self._knows_all):
             now.failed = now.attempts if now.place in _FAILED else failed
@@ -136,7 +136,7 @@ class WaitingPods:
 
 
 def describe_wait(queued: QueuedPod) -> str:
-    """Why a pod waits; empty if it only waits for its turn."""
+    """Returns why a pod waits; empty if only its turn has not come."""
     if queued.refusal is not None:
         return f"{queued.gated_by}: {queued.refusal.message}"
     message = _last_message(queued)
@@ -146,7 +146,7 @@ def describe_wait(queued: QueuedPod) -> str:
 
 
 def _last_message(queued: QueuedPod) -> str:
-    """What the last attempt said; of a member of a group only its condition tells."""
+    """Returns the message of the last attempt; for a member of a group, that of its condition."""
     return queued.message or failure_to_place(queued.pod.status.conditions) or ""
 
 

@@ -1,4 +1,4 @@
-"""Reading an engine while it decides: in steps, and what takes long one piece at a time."""
+"""Reads an engine while it decides: in steps, and long computations one at a time."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _MOST_KEPT = 64
 
 
 class Read(Protocol):
-    """Runs steps where the engine may be read, other work between them; gives what they return.
+    """Runs steps where the engine may be read, with other work between them; returns their result.
 
-    Raises TimeoutError if decisions leave no time for them. The steps may have been begun then.
+    Raises TimeoutError if decisions leave no time for them. The steps may have begun by then.
     """
 
     async def __call__(self, steps: Generator[None, None, T]) -> T: ...
 
 
 async def in_slices(steps: Generator[None, None, T]) -> T:
-    """Runs steps on this loop: the way to read an engine that decides on the same one."""
+    """Runs steps on this loop. Use it for an engine that decides on the same loop."""
     while True:
         try:
             next(steps)
@@ -41,17 +41,17 @@ async def in_slices(steps: Generator[None, None, T]) -> T:
 
 
 def at_once(work: Callable[[], T]) -> Generator[None, None, T]:
-    """One step."""
+    """Makes a computation of one step."""
     return work()
     yield
 
 
 class Busy(Exception):
-    """Too many wait for their turn already."""
+    """Too many computations wait already."""
 
 
 class PacedRunner:
-    """Runs pieces of work one after the other, with pauses as long as they deserve."""
+    """Runs computations one after the other, with pauses in proportion to their length."""
 
     def __init__(
         self,
@@ -67,7 +67,10 @@ class PacedRunner:
         self._free_at = float("-inf")
 
     async def run(self, steps: Generator[None, None, T]) -> T:
-        """What the steps return, when their turn has come; Busy if too many wait."""
+        """Returns the result of the steps when their turn has come.
+
+        Raises Busy if too many wait.
+        """
         if self._waiting >= MOST_WAITING:
             raise Busy
         self._waiting += 1
@@ -79,7 +82,7 @@ class PacedRunner:
             self._waiting -= 1
 
     def _time(self, steps: Generator[None, None, T]) -> Generator[None, None, T]:
-        """The same steps; what they took decides when the next piece of work may begin."""
+        """Yields the same steps, and measures them to set when the next computation may begin."""
         spent = 0.0
         while True:
             began = self._clock()
@@ -96,7 +99,7 @@ class PacedRunner:
 
 
 class KeptAnswers:
-    """Answers that many ask for, each worked out at most every few seconds."""
+    """Keeps answers for a few seconds, so that many viewers share each."""
 
     def __init__(self, runner: PacedRunner, clock: Callable[[], float] = monotonic) -> None:
         self._runner = runner
@@ -106,7 +109,7 @@ class KeptAnswers:
     async def answer(
         self, question: str, steps: Callable[[], Generator[None, None, bytes]]
     ) -> bytes:
-        """The answer of a moment ago, or what the steps return; Busy if too many wait."""
+        """Returns a recent answer, or the result of the steps; raises Busy if too many wait."""
         known = self._find(question)
         if known is not None:
             return known

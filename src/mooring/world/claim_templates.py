@@ -1,4 +1,4 @@
-"""Claims to devices as their controller makes and frees them: one per pod and template."""
+"""Claims of devices, as their controller makes and frees them: one per pod and template."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _TemplateSpec(Wire, frozen=True):
 
 
 class ResourceClaimTemplate(Wire, frozen=True):
-    """What the claims are like that are made for pods."""
+    """The template of claims that are made for pods."""
 
     metadata: ObjectMeta
     spec: _TemplateSpec = _TemplateSpec()
@@ -33,12 +33,12 @@ class ResourceClaimTemplate(Wire, frozen=True):
 
 
 def read_claim_template(raw: Mapping[str, Any]) -> ResourceClaimTemplate:
-    """Reads a template into which defaults were filled. Raises DecodeError."""
+    """Reads a template that has its defaults. Raises DecodeError."""
     return to_struct(ResourceClaimTemplate, raw)
 
 
 class ClaimTemplates:
-    """The templates that there are, by namespace and name."""
+    """All templates, by namespace and name."""
 
     def __init__(self, known: ClaimTemplates | None = None) -> None:
         self._specs: dict[str, ClaimSpec] = {} if known is None else dict(known._specs)
@@ -47,9 +47,9 @@ class ClaimTemplates:
         self._specs[template.key] = share_claim_spec(template.spec.spec)
 
     def make_claims(self, pod: Pod) -> tuple[Pod, tuple[ResourceClaim, ...]]:
-        """The pod as it is when its claims are made, and those claims.
+        """Makes the claims of a pod; returns the pod with their names, and the claims.
 
-        A claim whose template is not there is not made, and the pod waits for it.
+        If a template is missing, its claim is not made, and the pod waits for it.
         """
         statuses = list(pod.status.resource_claim_statuses or ())
         made: list[ResourceClaim] = []
@@ -67,7 +67,7 @@ class ClaimTemplates:
 
 
 def _missing(pod: Pod) -> Iterator[tuple[str, str]]:
-    """The references of a pod for which no claim was made yet, with their templates."""
+    """Yields the references of a pod without a claim yet, with their templates."""
     known = {each.name for each in pod.status.resource_claim_statuses or ()}
     for each in pod.spec.resource_claims or ():
         if each.resource_claim_template_name is not None and each.name not in known:
@@ -89,7 +89,7 @@ def _make_claim(pod: Pod, reference: str, spec: ClaimSpec) -> ResourceClaim:
 def copy_claims(
     pod: Pod, copy: Pod, known: Mapping[str, ResourceClaim]
 ) -> tuple[Pod, tuple[ResourceClaim, ...]]:
-    """A copy of a pod with claims of its own, like those that were made for the pod."""
+    """Returns a copy of a pod with its own copies of the claims that were made for it."""
     statuses: list[PodResourceClaimStatus] = []
     made: list[ResourceClaim] = []
     for each in pod.status.resource_claim_statuses or ():
@@ -105,7 +105,7 @@ def copy_claims(
 
 
 def without_user(claim: ResourceClaim, pod: Pod) -> ResourceClaim | None:
-    """The claim when the pod is gone; None if it goes with the pod."""
+    """Returns the claim after the pod is gone; None if it goes with the pod."""
     if claim.is_made_for(pod.uid):
         return None
     left = tuple(user for user in claim.reserved_for if user.uid != pod.uid)

@@ -1,4 +1,4 @@
-"""How a cluster is used: how full nodes are, what is left in pieces, who shares with whom."""
+"""Measures how a cluster is used: how full nodes are, fragments, and pods that share nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .gpu_demands import GpuDemands, is_gpu, measure_free
 
 
 class ClusterUse(ExplanationPart, frozen=True):
-    """What a cluster holds, and how well."""
+    """How much of a cluster is used, and how well."""
 
     name: str
     nodes: int
@@ -46,8 +46,8 @@ class ClusterUse(ExplanationPart, frozen=True):
 def measure_use(name: str, cluster: Cluster, placed: Iterable[Pod], waiting: int = 0) -> ClusterUse:
     """Measures a cluster as it is now.
 
-    The pods on nodes are given as they were written: a cluster counts those as ordinary that are
-    exclusive and came there by another scheduler.
+    The pods on nodes are given as they were written, because a cluster counts an exclusive pod of
+    another scheduler as ordinary.
     """
     nodes = cluster.nodes
     pods = [pod for pod in placed if is_ordinary(pod)]
@@ -111,7 +111,7 @@ def _count_gangs(cluster: Cluster) -> tuple[int, int]:
 
 
 def tabulate(uses: Sequence[ClusterUse]) -> Iterator[tuple[str, list[str]]]:
-    """The figures of several as rows of a table; those that are about nothing are left out."""
+    """Yields the figures of several measurements as rows of a table, without empty rows."""
     if not uses:
         return
     yield "", [each.name for each in uses]

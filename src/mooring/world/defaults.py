@@ -1,4 +1,4 @@
-"""What the API server fills in: manifests written by hand leave it out, its own output has it."""
+"""Fills in the defaults of the API server, which manifests written by hand leave out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PriorityClass(Wire, frozen=True):
 
 
 class UnknownPriorityClass(LookupError):
-    """A pod names a priority class that nobody has defined."""
+    """A pod names a priority class that does not exist."""
 
 
 _SYSTEM = (
@@ -43,7 +43,7 @@ _FREE_KEYS = frozenset(("annotations", "labels", "matchLabels", "nodeSelector"))
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """Fills in objects. Whatever has a wrong type is left alone: decoding will refuse it."""
+    """Fills in defaults. Values of a wrong type are left alone: decoding refuses them."""
 
     classes: Mapping[str, PriorityClass]
     #: The class of claims that name none.
@@ -54,7 +54,7 @@ class Defaults:
         return cls({each.metadata.name: each for each in (*_SYSTEM, *classes)}, storage_class)
 
     def fill(self, kind: str, raw: Raw) -> Raw:
-        """The object as the API server would keep it; the given one stays as it is."""
+        """Returns the object as the API server would store it; the given one does not change."""
         if kind in _FILLED:
             return _FILLED[kind](raw)
         match kind:
@@ -97,9 +97,9 @@ class Defaults:
 
 
 def drop_nulls(raw: Any, levels: int = DEEPEST) -> Any:
-    """The object without the fields that are null, which is to leave them out.
+    """Returns the object without null fields, which mean absent ones.
 
-    What is nested deeper than those levels is nothing that anybody reads, and stays as it is.
+    Values nested deeper than those levels are not read by anything, and stay as they are.
     """
     if not levels:
         return raw
@@ -121,7 +121,7 @@ def _allocatable(status: Raw) -> Raw:
 
 
 def find_default_class(classes: Iterable[Raw]) -> str:
-    """The class of claims that name none: the newest that is marked as such; empty without any."""
+    """Returns the newest class that is marked as default for claims; empty if there is none."""
     # Stable, and names are in order, so that of several the first by name is taken.
     marked = sorted((_metadata(each) for each in classes if _is_default(each)), key=_name)
     newest = max(marked, key=lambda each: str(each.get("creationTimestamp") or ""), default={})
@@ -135,7 +135,7 @@ def _fill_class(raw: Raw) -> Raw:
 
 
 def _fill_volume(raw: Raw) -> Raw:
-    """A volume that does not say so is taken or free, as the volume controller would find it."""
+    """Sets whether a volume is bound or available, as the volume controller would."""
     spec, status = _part(raw, "spec"), _part(raw, "status")
     if spec is None or status is None or status.get("phase") is not None:
         return raw
@@ -144,7 +144,7 @@ def _fill_volume(raw: Raw) -> Raw:
 
 
 def _fill_claim(raw: Raw, default: str) -> Raw:
-    """A claim that names its volume is bound to it, unless its status tells otherwise."""
+    """Marks a claim that names its volume as bound, unless its status says otherwise."""
     metadata, spec, status = (_part(raw, name) for name in ("metadata", "spec", "status"))
     if metadata is None or spec is None or status is None:
         return raw
@@ -162,7 +162,7 @@ def _fill_claim(raw: Raw, default: str) -> Raw:
 
 
 def _fill_requests(spec: Raw) -> Raw:
-    """What a claim asks for: one device, where it does not say how many."""
+    """Sets the number of devices that a claim requests to one, if it is absent."""
     return with_part(spec, "devices", lambda devices: with_each(devices, "requests", _fill_request))
 
 
@@ -179,7 +179,7 @@ def _fill_ask(ask: Raw) -> Raw:
 
 
 def _part(raw: Raw, name: str) -> Raw | None:
-    """A mapping in a mapping; None if something else is there, which decoding will refuse."""
+    """Returns a mapping in a mapping; None if it is something else, which decoding refuses."""
     value = raw.get(name)
     if value is None:
         return {}

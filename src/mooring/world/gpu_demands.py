@@ -1,4 +1,4 @@
-"""Which GPUs nobody can use: what GPU pods ask for beside them, and what nodes have left."""
+"""Finds GPUs that no pod can use, from what GPU pods request and what nodes have left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_gpu(resource: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GpuDemands:
-    """What GPU pods ask for: per number of GPUs, the smallest amounts of CPU and memory."""
+    """What GPU pods request: for each number of GPUs, the smallest amounts of CPU and memory."""
 
     #: Where such pods may go (one of the specs that say so), how many GPUs of which name they
     #: want, and pairs of CPU and memory of which no other is smaller in both.
@@ -46,7 +46,7 @@ class GpuDemands:
         )
 
     def count_stranded(self, nodes: Nodes) -> int:
-        """How many GPUs are free that would do for a pod, on nodes without the rest for any."""
+        """Counts free GPUs that suit a pod, on nodes that lack CPU or memory for any such pod."""
         total = 0
         for name in {name for _, name, _, _ in self.demands}:
             free = measure_free(nodes, name)
@@ -54,7 +54,7 @@ class GpuDemands:
         return total
 
     def find_starved(self, nodes: Nodes, resource: str) -> Mask:
-        """Nodes with free GPUs that would do for one of the pods, and CPU and memory for none."""
+        """Yields nodes with free GPUs for one of the pods, but without CPU and memory for any."""
         gpus, cpu, memory = (measure_free(nodes, name) for name in (resource, CPU, MEMORY))
         would_do, fits = nodes.nothing(nodes.rows), nodes.nothing(nodes.rows)
         for spec, name, wanted, pairs in self.demands:
@@ -70,7 +70,7 @@ class GpuDemands:
 
 
 def _smallest(pairs: set[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Those of which no other is smaller in both."""
+    """Returns the demands that no other demand undercuts in both."""
     kept: list[tuple[int, int]] = []
     for pair in sorted(pairs):
         if not kept or pair[1] < kept[-1][1]:
@@ -79,7 +79,7 @@ def _smallest(pairs: set[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def measure_free(nodes: Nodes, resource: str) -> NDArray[np.int64]:
-    """What is left of a resource, by node."""
+    """Returns the free amount of a resource, by node."""
     at = nodes.resource(resource)
     if at is None:
         return np.zeros(len(nodes.rows), np.int64)

@@ -1,4 +1,4 @@
-"""The objects of a cluster, and what they would be with nodes added or drained."""
+"""The objects of a cluster, and how they would be with nodes added or drained."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mooring.objects.pod import Pod
 
 
 class DrainError(LookupError):
-    """A node is to be drained that is not there; the text is its name."""
+    """The node to drain does not exist. The text is its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The objects of a cluster, sorted by what they are to the question."""
+    """The objects of a cluster, sorted by their role in the question."""
 
     #: Namespaces, volumes, budgets and the like.
     around: tuple[Object, ...] = ()
@@ -42,7 +42,7 @@ class Scene:
         )
 
     def drain(self, names: Iterable[str]) -> Scene:
-        """The same with nodes cordoned, and what a drain evicts on its way elsewhere.
+        """Returns the scene with nodes cordoned, and with the evicted pods waiting.
 
         Pods that waited before are left out: the question is about those that leave.
         """
@@ -65,7 +65,7 @@ class Scene:
         )
 
     def extend(self, shape: Node, count: int) -> Scene:
-        """The same with so many more nodes of a shape."""
+        """Returns the scene with that many more nodes of a shape."""
         taken = {node.name for node in self.nodes}
         return replace(self, nodes=(*self.nodes, *_copies(shape, count, taken)))
 

@@ -1,7 +1,7 @@
-"""What changed lately beside another scheduler, and when pods came to its queue.
+"""Recent changes beside another scheduler, and when pods came to its queue.
 
-What is seen is numbered. Pods are seen in the order in which the other hears of them, too, because
-both read one watch of pods. Other kinds have watches of their own; they do not wait for each other.
+Events are numbered as they are seen. The other scheduler sees pods in the same order, because both
+read one watch of pods. Other kinds have watches of their own, which do not wait for each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_RECENT = 8192
 
 @dataclass(slots=True, frozen=True)
 class QueueTurn:
-    """Where a pod stands in the other's queue: by priority, then as it came."""
+    """The turn of a pod in the other scheduler's queue: by priority, then by arrival."""
 
     priority: int
     #: The number under which it came, or came back.
@@ -37,13 +37,13 @@ class QueueTurn:
 
     @property
     def place(self) -> tuple[int, int]:
-        """What is less is decided earlier."""
+        """A sort key: smaller ones are decided earlier."""
         return -self.priority, self.arrival
 
 
 @dataclass(slots=True, frozen=True)
 class HistoryEntry:
-    """A change of one object; None stands for one that is not there, or takes no room."""
+    """A change of one object. None means that it does not exist or takes no room."""
 
     number: int
     at: float
@@ -66,7 +66,7 @@ class ShadowHistory:
     _turns: dict[str, QueueTurn] = field(default_factory=dict)
 
     def note_waiting(self, pod: Pod) -> None:
-        """Takes note of a pod that waits."""
+        """Notes a pod that waits."""
         known = self._turns.get(pod.uid)
         failed = failure_to_place(pod.status.conditions) is not None
         if known is None or failed:
@@ -76,14 +76,14 @@ class ShadowHistory:
             self._turns[pod.uid] = QueueTurn(pod.priority, self.number, seen, is_open)
 
     def note_pod(self, before: Pod | None, after: Pod | None, now: float) -> None:
-        """Takes note of a pod that came to a node, changed there or went."""
+        """Notes a pod that came to a node, changed there or left."""
         pod = after or before
         assert pod is not None
         turn = self._turns.pop(pod.uid, None) if after is not None else None
         self._note(identity(pod), before, after, now, turn)
 
     def note_object(self, before: Object | None, after: Object | None, now: float) -> bool:
-        """Takes note of another object that came, changed or went; returns whether it did."""
+        """Notes another object that came, changed or left; returns whether it really changed."""
         item = after or before
         if item is None or (before is not None and after is not None and _is_same(before, after)):
             return False
@@ -104,16 +104,19 @@ class ShadowHistory:
             self.recent.popleft()
 
     def forget(self, pod: Pod) -> None:
-        """Takes note of a pod that is gone."""
+        """Notes that a pod is gone."""
         self._turns.pop(pod.uid, None)
 
     def find_turn(self, pod: Pod) -> QueueTurn:
-        """Where a pod that waits stands in the other's queue."""
+        """Returns the turn of a waiting pod in the other scheduler's queue."""
         unknown = QueueTurn(pod.priority, 0, 0, is_open=True)
         return self._turns.get(pod.uid, unknown)
 
     def list_earlier(self, turn: QueueTurn) -> set[str]:
-        """The uids of pods that wait although their turn was earlier; those that failed aside."""
+        """Returns uids of pods that still wait although their turn was earlier.
+
+        Pods that failed are left out.
+        """
         return {
             uid
             for uid, pod in self.engine.pending_pods.items()
@@ -123,7 +126,7 @@ class ShadowHistory:
 
 
 def is_same_there(before: Pod, after: Pod) -> bool:
-    """Whether nothing of a pod on a node has changed that others are decided by."""
+    """Whether nothing about a pod on a node has changed that decisions about others read."""
     return (
         before.spec is after.spec
         and before.labels == after.labels
@@ -133,7 +136,7 @@ def is_same_there(before: Pod, after: Pod) -> bool:
 
 
 def _is_same(before: Object, after: Object) -> bool:
-    """Whether nothing has changed but the version, or the conditions of a node."""
+    """Whether only the version, or the conditions of a node, have changed."""
     if isinstance(before, Node) and isinstance(after, Node):
         before = replace(before, conditions=after.conditions)
     version = getattr(after, "resource_version", None)

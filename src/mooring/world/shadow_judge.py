@@ -1,7 +1,7 @@
-"""Beside another scheduler: what Mooring would have decided for each pod that the other places.
+"""Judges another scheduler: what Mooring would have decided for each pod that it places.
 
-The truth of the cluster counts after each pod, so that one difference does not breed others.
-Nothing is assumed and nothing is written.
+After each pod the real cluster counts, so that one difference does not cause others. Nothing is
+assumed and nothing is written.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MOST_KEPT = 1_000
 
 @dataclass(slots=True)
 class Shadow:
-    """Follows events of a cluster in an engine, and judges the placements of another scheduler."""
+    """Follows the events of a cluster in an engine, and judges another scheduler's placements."""
 
     engine: Engine
     #: Seconds that pass while deciding; the time of events is given with them.
@@ -79,11 +79,11 @@ class Shadow:
         self._history = ShadowHistory(self.engine)
 
     def begin(self) -> None:
-        """Takes what is known by now as there from the beginning: it explains no placement."""
+        """Treats everything known so far as old, so that it explains no placement."""
         self._history.recent.clear()
 
     def handle(self, event: Event, now: float) -> None:
-        """Takes in what happened; a pod that was placed is judged before it counts.
+        """Takes in an event; a placed pod is judged before it counts.
 
         `now` is in seconds since the epoch, as the times in objects are.
         """
@@ -125,7 +125,7 @@ class Shadow:
             self._look_again(pod.uid)
 
     def _find_placed(self, uid: str) -> Pod | None:
-        """A pod that takes room on a node, as it was written."""
+        """Returns a pod that takes room on a node, as it was written."""
         item = self.objects.get((Pod.__name__, uid))
         is_there = isinstance(item, Pod) and uid in self.engine.cluster.pods
         return item if is_there and isinstance(item, Pod) else None
@@ -140,14 +140,14 @@ class Shadow:
         self._look_again(pod.uid)
 
     def measure_use(self) -> ClusterUse:
-        """How the cluster is used now."""
+        """Measures how the cluster is used now."""
         pods = [item for item in self.objects.values() if isinstance(item, Pod)]
         there = [pod for pod in pods if pod.node_name and not pod.is_finished]
         waiting = len(self.engine.pending_pods)
         return measure_use("now", self.engine.cluster, there, waiting)
 
     def report(self) -> ShadowReport:
-        """What was seen so far."""
+        """Returns a report of everything seen so far."""
         for case in list(self._open):
             if not case.earlier and self._settle(case, _MANY_STATES):
                 self._open.remove(case)
@@ -183,7 +183,7 @@ class Shadow:
         self.placeable.pop(bound.key, None)
 
     def _look_back(self, pod: Pod, theirs: str, found: JudgedPlacement) -> JudgedPlacement:
-        """Looks for the state in which the other decided; what comes next may tell, too."""
+        """Looks for the state in which the other scheduler decided; later events may help."""
         turn = self._history.find_turn(pod)
         earlier = self._history.list_earlier(turn)
         until = self._now + (_BINDINGS_SECONDS if earlier else _NODES_SECONDS)
@@ -194,7 +194,7 @@ class Shadow:
         return why or found
 
     def _find_why(self, case: _OpenCase, most: int) -> JudgedPlacement | None:
-        """What explains a placement in one of the states that it may have been decided in."""
+        """Returns what explains a placement in a state in which it may have been decided."""
         sampled: JudgedPlacement | None = None
 
         def is_best() -> bool:
@@ -212,7 +212,7 @@ class Shadow:
         return sampled
 
     def _decide(self, pod: Pod) -> Scored | str | None:
-        """The feasible rows and their totals; a text if it cannot be decided, None if nowhere."""
+        """Returns feasible rows and their totals; None if there are none, a text if it fails."""
         profile = self.engine.profiles.get(pod.spec.scheduler_name)
         if profile is None:
             return None
@@ -256,7 +256,7 @@ class Shadow:
         return JudgedPlacement(pod.key, agreement, theirs, ours, other, mine)
 
     def _tell_sampled(self, outcome: Scored, theirs: int) -> str:
-        """How a search that stops early may have missed all nodes that score more, or nothing."""
+        """Returns how a search that stops early may have missed all better nodes; None if not."""
         nodes = self.engine.cluster.nodes
         enough, feasible = find_enough(self.percentage, len(nodes)), len(outcome.rows)
         better = outcome.totals > outcome.totals[theirs]
@@ -271,14 +271,14 @@ class Shadow:
         return told if (1 - enough / feasible) ** count >= _LEAST_CHANCE else ""
 
     def _look_again(self, uid: str) -> None:
-        """Looks at placements again now that the other has dealt with a pod."""
+        """Looks at open placements again after the other scheduler has handled a pod."""
         for case in [each for each in self._open if uid in each.earlier]:
             case.earlier.discard(uid)
             if not case.earlier and self._settle(case, _FEW_STATES):
                 self._open.remove(case)
 
     def _settle(self, case: _OpenCase, most: int) -> bool:
-        """Looks at a placement again; returns whether it is understood now."""
+        """Looks at a placement again; returns whether it is explained now."""
         if case.looked == (self._history.number, most):
             return False
         case.looked = self._history.number, most
@@ -298,7 +298,7 @@ class Shadow:
             self.differences.append(replace(case.difference, reason=_UNEXPLAINED))
 
     def _look_at_waiting(self, pod: Pod) -> None:
-        """Notes a pod that the other scheduler could not place, and Mooring could."""
+        """Notes a pod that the other scheduler could not place but Mooring could."""
         if failure_to_place(pod.status.conditions) is None:
             return
         self._look_again(pod.uid)
@@ -311,7 +311,7 @@ class Shadow:
 
 @dataclass(slots=True, eq=False)
 class _OpenCase:
-    """A placement that is not understood yet."""
+    """A placement that is not explained yet."""
 
     pod: Pod
     theirs: str
@@ -327,7 +327,7 @@ class _OpenCase:
 
 
 def _find_stretch(ranks: NDArray[np.intp], better: NDArray[np.bool_], theirs: int) -> int:
-    """How many nodes around one come in turn without one that is better, itself included."""
+    """Counts the nodes around one, itself included, that come in turn without a better one."""
     order = np.argsort(ranks)
     turned = np.roll(better[order], -int(np.flatnonzero(order == theirs)[0]))
     (after,) = np.flatnonzero(turned)[:1]
@@ -336,7 +336,7 @@ def _find_stretch(ranks: NDArray[np.intp], better: NDArray[np.bool_], theirs: in
 
 
 def find_enough(percentage: int, count: int) -> int:
-    """How many feasible nodes end kube-scheduler's search; all of them if it looks at all."""
+    """Returns how many feasible nodes end kube-scheduler's search; all if it looks at all."""
     if percentage >= 100 or count < _ALWAYS_LOOKED_AT:
         return count
     share = percentage or max(5, 50 - count // 125)

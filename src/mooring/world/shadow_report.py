@@ -1,4 +1,4 @@
-"""What is told of a scheduler that a shadow follows: each placement, and all of them together."""
+"""Reports what a shadow has seen: each placement, and all of them together."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Agreement(StrEnum):
 
     @property
     def is_same(self) -> bool:
-        """Whether both chose from the same best nodes, of the state that is looked at."""
+        """Whether both chose among the same best nodes in the present state."""
         return self in (Agreement.SAME, Agreement.EQUAL)
 
     @property
     def is_best(self) -> bool:
-        """Whether both chose from the same best nodes, of the state in which they decided."""
+        """Whether both chose among the same best nodes in the state in which they decided."""
         return self.is_same or self is Agreement.MOVED
 
     @property
@@ -52,7 +52,7 @@ class JudgedPlacement(ExplanationPart, frozen=True):
 
 
 class ShadowReport(ExplanationPart, frozen=True):
-    """What was seen so far."""
+    """Everything that a shadow has seen so far."""
 
     placed: int
     by_agreement: dict[str, int]
@@ -71,7 +71,7 @@ class ShadowReport(ExplanationPart, frozen=True):
 
 
 def describe(report: ShadowReport, *, with_use: bool = True) -> Iterator[str]:
-    """The report in sentences, and the use of the cluster as a table if it is wanted."""
+    """Yields the report in sentences, and if wanted the use of the cluster as a table."""
     share = f"{report.agreement:.2f}% on a node that is best here"
     yield f"{report.placed} pods placed by the other scheduler, {share}"
     if report.explained != report.agreement:

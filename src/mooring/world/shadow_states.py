@@ -1,8 +1,8 @@
 """The states in which another scheduler may have decided a pod.
 
 It decides in the order of its queue and assumes what it has decided; it binds later, in any order.
-When it decided the pod it had read the watch of pods up to some place between the pod's own coming
-and its binding, and the watches of other kinds up to places of their own.
+When it decided the pod, it had read the watch of pods up to some point between the pod's arrival
+and its binding, and the watches of other kinds up to points of their own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _POD, _NODE = Pod.__name__, Node.__name__
 
 
 class _Order(Enum):
-    """When a pod was decided, compared with the pod in question."""
+    """Whether a pod was decided before or after the pod in question."""
 
     EARLIER = auto()
     LATER = auto()
@@ -40,7 +40,7 @@ class _Order(Enum):
 
 @dataclass(slots=True)
 class _PastPod:
-    """A pod that came to a node, changed there or went since the pod in question was seen."""
+    """A pod that came to a node, changed there or left since the pod in question was seen."""
 
     entries: list[HistoryEntry]
     order: _Order = _Order.EARLIER
@@ -50,23 +50,23 @@ class _PastPod:
 
     @property
     def present(self) -> Object | None:
-        """What there is of it now."""
+        """Its present form."""
         return self.entries[-1].after
 
     def seen_before(self, number: int) -> Object | None:
-        """How it was seen just before a number."""
+        """Returns its form as seen just before a number."""
         before = (each.after for each in reversed(self.entries) if each.number < number)
         return next(before, self.entries[0].before)
 
     def form_at(self, heard: int) -> Object | None:
-        """How the other saw it by what it had heard, if it was decided."""
+        """Returns its form as the other scheduler saw it, if it was decided."""
         # One that is not bound yet is assumed where it will be.
         return self.seen_before(max(heard, self.came) + 1)
 
 
 @dataclass(slots=True, frozen=True)
 class _State:
-    """What tells a state from others."""
+    """The values in which one state differs from others."""
 
     #: The number up to which pods had been heard of.
     heard: int
@@ -78,12 +78,12 @@ class _State:
 
 
 class PastStates:
-    """The states in which a pod may have been decided; the engine shows one at a time."""
+    """The states in which a pod may have been decided. The engine shows one at a time."""
 
     def __init__(
         self, history: ShadowHistory, uid: str, turn: QueueTurn, bound: int, now: float
     ) -> None:
-        """`bound` is the number under which the pod was bound."""
+        """`bound` is the number of the event that bound the pod."""
         self._engine, self._now = history.engine, now
         self._uid, self._turn, self._bound = uid, turn, bound
         self._pods: dict[str, _PastPod] = {}
@@ -128,7 +128,7 @@ class PastStates:
         return _Order.LATER if turn.priority <= mine.priority else _Order.OVERTAKES
 
     def find(self, is_so: Callable[[], bool], most: int) -> str | None:
-        """Looks at so many states, the latest first, until something is so; tells which it is."""
+        """Tries that many states, the latest first, until a condition holds; describes it."""
         try:
             for state in islice(self._list_states(), most):
                 self._show(self._compare(state))
@@ -156,13 +156,13 @@ class PastStates:
                             yield _State(heard[at], undecided, nodes[node], others[other])
 
     def _list_cuts(self, entries: list[HistoryEntry]) -> list[int]:
-        """How many of the changes may have been heard of, what was seen at the binding first."""
+        """Yields how many of the changes may have been heard of, the state at the binding first."""
         seen = _count_before(entries, self._bound)
         cuts = sorted(range(len(entries) + 1), key=lambda cut: (abs(cut - seen), cut))
         return cuts[:_MOST_CUTS]
 
     def _list_heard(self) -> list[int]:
-        """The numbers up to which pods may have been heard of: some of them first, then all."""
+        """Yields the numbers up to which pods may have been heard of: a few first, then all."""
         # The other had not heard of a binding before it decided the pod.
         later = (each.came for each in self._pods.values() if each.order is _Order.LATER)
         last = min((self._bound, *(came for came in later if came))) - 1
@@ -178,7 +178,7 @@ class PastStates:
         return [found[at] for at in _order_places(len(found))]
 
     def _list_unknown(self) -> list[tuple[str, int]]:
-        """Pods that may have been decided or not, and when they came; the last in turn first."""
+        """Returns pods that may or may not have been decided, the last in turn first."""
         found = [
             (past.turn.place, uid, past.came)
             for uid, past in self._pods.items()
@@ -187,7 +187,7 @@ class PastStates:
         return [(uid, came) for _, uid, came in sorted(found, reverse=True)]
 
     def _compare(self, state: _State) -> dict[Identity, Object | None]:
-        """What was otherwise in a state than it is now."""
+        """Yields the differences between a state and the present."""
         found: dict[Identity, Object | None] = {}
         for uid, past in self._pods.items():
             then = past.form_at(state.heard) if _was_decided(uid, past, state) else None
@@ -198,7 +198,7 @@ class PastStates:
         return found
 
     def _show(self, wanted: dict[Identity, Object | None]) -> None:
-        """Has the engine show other objects than there are."""
+        """Makes the engine show other objects than there are."""
         for what in {**self._shown, **wanted}:
             old = self._shown.get(what, self._present[what])
             new = wanted.get(what, self._present[what])
@@ -211,7 +211,7 @@ class PastStates:
         self._shown = wanted
 
     def _describe(self, state: _State) -> str:
-        """What was otherwise in a state than when the binding was seen."""
+        """Describes how a state differs from the one in which the binding was seen."""
         found: dict[str, list[str]] = {}
         for uid, past in self._pods.items():
             then = past.form_at(state.heard) if _was_decided(uid, past, state) else None
@@ -238,13 +238,13 @@ class PastStates:
 
 
 def _order_places(length: int) -> list[int]:
-    """The places 0, 1, 2, 4, 8 and so on, then all others."""
+    """Yields the positions 0, 1, 2, 4, 8 and so on, then all others."""
     some = [0, *(1 << power for power in range(length.bit_length()) if 1 << power < length)]
     return list(dict.fromkeys((*some[:length], *range(length))))
 
 
 def _was_decided(uid: str, past: _PastPod, state: _State) -> bool:
-    """Whether a pod had been decided, or been placed by others, in a state."""
+    """Whether a pod had been decided, or placed by others, in a state."""
     if past.order is _Order.LATER:
         return False
     if past.order is _Order.UNKNOWN:

@@ -1,4 +1,4 @@
-"""Doing what an engine asks for, at once: bindings, evictions and volumes always succeed."""
+"""Performs the actions of an engine at once: bindings, evictions and volumes always succeed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _BOUND = "Bound"
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A claim and the volume that it got, there before or made for it, when its pod was placed."""
+    """A claim and the volume that it got when its pod was placed: an existing or a new one."""
 
     volume: PersistentVolume
     claim: PersistentVolumeClaim
@@ -58,21 +58,21 @@ class Claimed:
 
 
 class World:
-    """The pods that an engine schedules, as an API server would keep them."""
+    """The pods that an engine schedules, as an API server would store them."""
 
     def __init__(self, engine: Engine, pods: dict[str, Pod] | None = None) -> None:
-        """Keeps pods by their uid, in a mapping of the caller's if one is given."""
+        """Keeps pods by uid, in the caller's mapping if one is given."""
         self.engine = engine
         self.pods = {} if pods is None else pods
 
     def apply(self, item: Object, now: float) -> None:
-        """An object comes to exist, or changes."""
+        """Takes in a new or changed object."""
         if isinstance(item, Pod):
             self.pods[item.uid] = item
         self.engine.handle(Applied(item), now)
 
     def remove(self, item: Object, now: float) -> None:
-        """An object is gone."""
+        """Removes an object."""
         if isinstance(item, Pod):
             self.pods.pop(item.uid, None)
         self.engine.handle(Removed(item), now)
@@ -80,7 +80,7 @@ class World:
             self.free_claims(item, now)
 
     def free_claims(self, pod: Pod, now: float) -> None:
-        """A pod is gone: claims that were made for it go with it, others lose it as a user."""
+        """Frees the claims of a deleted pod: its own are deleted, others lose it as a user."""
         for claim in list(self.engine.cluster.nodes.devices.claims.used_by(pod)):
             left = without_user(claim, pod)
             if left is None:
@@ -89,7 +89,7 @@ class World:
                 self.engine.handle(Applied(left), now)
 
     def perform(self, actions: Iterable[Action], now: float) -> None:
-        """Does what changes pods and volumes; events and conditions are for readers."""
+        """Performs actions on pods and volumes; ignores events and conditions."""
         for action in actions:
             match action:
                 case BindPod():
@@ -167,7 +167,7 @@ class World:
         self.engine.handle(ClaimsRevoked(action.pod.uid), now)
 
     def release_claim(self, action: ReleaseClaim, now: float) -> None:
-        """Has a claim give its devices back, or deletes it."""
+        """Frees the devices of a claim, or deletes it."""
         claim = self.engine.cluster.nodes.devices.claims.get(action.release.claim.key)
         if claim is None:
             return
@@ -183,7 +183,7 @@ def _grant(claim: ResourceClaim, allocation: dict[str, Any] | None, pod: PodRef)
 
 
 def _make(creation: ClaimCreation, pod: PodRef) -> ResourceClaim:
-    """The claim for the extended resources of a pod."""
+    """Makes the claim for the extended resources of a pod."""
     spec = to_struct(ClaimSpec, {"devices": creation.devices})
     owner = OwnerReference(
         api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
@@ -199,9 +199,9 @@ def _make(creation: ClaimCreation, pod: PodRef) -> ResourceClaim:
 
 
 def place_pod(engine: Engine, profile: Profile, pod: Pod, node_name: str) -> str | None:
-    """Counts a pod on a node and has the plugins reserve; takes all back if one refuses.
+    """Counts a pod on a node and lets plugins reserve; takes all back if one refuses.
 
-    For what-if questions, which bind nothing. Returns why a plugin refused.
+    It serves what-if questions, which bind nothing. Returns why a plugin refused.
     """
     cluster = engine.cluster
     placed = cluster.assume(pod, node_name)
@@ -248,7 +248,7 @@ def _bind_volume(write: VolumeWrite, nodes: Nodes) -> _Pair:
 
 
 def _provision(write: ClaimWrite, nodes: Nodes) -> _Pair | None:
-    """A new volume for a claim; None if another pod's decision has brought it one already."""
+    """Makes a volume for a claim; None if the decision for another pod already made one."""
     claim = nodes.storage.known_claim(f"{write.namespace}/{write.name}")
     row = nodes.row(write.node_name)
     assert claim is not None, f"claim {write.name} is not known"
@@ -278,9 +278,9 @@ def _bind_claim(claim: PersistentVolumeClaim, volume_name: str) -> PersistentVol
 
 
 def _topology(by_class: StorageClass | None, node: Node) -> Terms | None:
-    """Where a volume made for a node can be used: in the node's part of what its class allows.
+    """Returns where a volume for a node can be used: within what its class allows.
 
-    A class that names no topology says nothing about it, so then it is everywhere.
+    If the class names no topology, the volume can be used everywhere.
     """
     for term in by_class.allowed_topologies if by_class is not None else ():
         if isinstance(term, NodeTerm) and term.matches(node.labels, node.name):

@@ -14,7 +14,10 @@ from .recorded import read_recorded_trace
 
 
 def read_trace(path: Path) -> ArrivalTrace:
-    """A recording, the folder or a list of pods of OpenB, or a CSV file. Raises InputError."""
+    """Reads a recording, the folder or a list of pods of OpenB, or a CSV file.
+
+    Raises InputError.
+    """
     if is_openb(path):
         return read_openb(path)
     if is_recording(path):

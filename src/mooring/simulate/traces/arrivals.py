@@ -1,4 +1,4 @@
-"""What a trace tells: what is there at first, which pods come when, and how long they run."""
+"""A trace: the objects at the beginning, the pods that come, when, and how long they run."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class ArrivalTrace:
         return tuple(each.pod for each in self.arrivals)
 
     def without_ends(self) -> ArrivalTrace:
-        """The same pods, and none of them leaves."""
+        """Returns the same trace in which no pod leaves."""
         stay = tuple(replace(each, seconds=None) for each in self.arrivals)
         return replace(self, arrivals=stay)
 
     def on(self, objects: Iterable[Object]) -> ArrivalTrace:
-        """The same pods in another cluster, which changes only by them."""
+        """Returns the same pods on another cluster, which only they change."""
         return replace(self, objects=tuple(objects), changes=())

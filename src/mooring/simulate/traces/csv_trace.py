@@ -51,7 +51,7 @@ class CsvRow:
 
 
 def read_rows(path: Path, key: str = "") -> Iterator[CsvRow]:
-    """The lines after the header. With `key`, each has a value of its own in that field."""
+    """Yields the lines after the header. With `key`, that field must differ in every line."""
     (source,) = sources([str(path)])
     lines = csv.reader(source.text.splitlines(), strict=True)
     seen: set[str] = set()
@@ -91,7 +91,7 @@ Manifest = dict[str, Any]
 
 
 def read_csv_trace(path: Path) -> ArrivalTrace:
-    """The pods of a file; the cluster comes from elsewhere. Raises InputError."""
+    """Reads the pods of a file; the cluster comes from elsewhere. Raises InputError."""
     templates: dict[str, Manifest] = {}
     found = [each for row in read_rows(path) for each in _arrivals(row, path, templates)]
     # Pods of the same moment stay in the order of the file.
@@ -125,7 +125,7 @@ def _seconds(row: CsvRow, field: str) -> float:
 
 
 def _make_manifest(row: CsvRow, template: Manifest) -> Manifest:
-    """A pod without a name, with what the line says beside its template."""
+    """Makes a pod without a name, from the template and the fields of the line."""
     spec = dict(template.get("spec") or {})
     requests = {
         name: value
@@ -177,7 +177,7 @@ def _read_selector(row: CsvRow) -> dict[str, str]:
 
 
 def _read_template(row: CsvRow, path: Path, templates: dict[str, Manifest]) -> Manifest:
-    """The manifest of a pod that a line names, relative to the file."""
+    """Reads the manifest of a pod that a line names, relative to the file."""
     name = row.fields.get("template")
     if not name:
         return {}

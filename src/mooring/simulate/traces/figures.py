@@ -1,4 +1,4 @@
-"""Figures about a trace: how long pods waited, how full nodes were, which GPUs nobody could use."""
+"""Figures about a trace: how long pods waited, how full nodes were, which GPUs were stranded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TraceSample(ExplanationPart, frozen=True):
 
 
 class TraceFigures(ExplanationPart, frozen=True):
-    """What came of a trace under one configuration."""
+    """The figures of a trace with one configuration."""
 
     name: str
     nodes: int
@@ -56,7 +56,7 @@ class TraceFigures(ExplanationPart, frozen=True):
 
 
 def run_trace(name: str, engine: Engine, trace: ArrivalTrace) -> TraceFigures:
-    """Runs a trace with an engine, and tells what came of it."""
+    """Runs a trace with an engine, and returns its figures."""
     sampler = _Sampler(engine, trace)
     run = VirtualRun(engine, trace, sampler.look)
     sampler.run = run
@@ -100,7 +100,7 @@ def _mean(values: list[float] | list[int]) -> float:
 
 @dataclass(slots=True)
 class _Sampler:
-    """Looks at the cluster at equal distances in time."""
+    """Samples the cluster at equal intervals."""
 
     engine: Engine
     trace: ArrivalTrace
@@ -116,12 +116,12 @@ class _Sampler:
         self._demands = GpuDemands.of(self.trace.pods)
 
     def look(self, until: float) -> None:
-        """Called before anything happens that is later than what has happened so far."""
+        """Samples up to a time. Call it before anything happens that is later."""
         while self._times and self._times[-1] < until:
             self.samples.append(self._sample(self._times.pop()))
 
     def finish(self) -> None:
-        """Fills the samples that are left with the state at the end."""
+        """Fills the remaining samples with the state at the end."""
         while self._times:
             self.samples.append(self._sample(self._times.pop()))
 
@@ -139,7 +139,7 @@ class _Sampler:
 
 
 def _measure_use(nodes: Nodes) -> dict[str, float]:
-    """Percent in use of each resource that some node has."""
+    """Returns the percentage in use of each resource that some node has."""
     found = {}
     for name, at in nodes.resources.items():
         has = float(nodes.allocatable[at, nodes.rows].sum(dtype=np.float64))

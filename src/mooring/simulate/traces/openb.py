@@ -34,7 +34,7 @@ def is_openb(path: Path) -> bool:
 
 
 def read_openb(path: Path) -> ArrivalTrace:
-    """The trace in a folder, or of a list of pods there. Raises InputError."""
+    """Reads the trace in a folder, or one list of pods of it. Raises InputError."""
     folder, pods = (path, path / PODS) if path.is_dir() else (path.parent, path)
     nodes = [_node(row) for row in read_rows(folder / NODES, "sn")]
     arrivals = [_arrival(row) for row in read_rows(pods, "name")]

@@ -20,7 +20,7 @@ from .arrivals import Arrival, ArrivalTrace
 
 
 def read_recorded_trace(paths: Iterable[Path]) -> ArrivalTrace:
-    """What came and went, whatever was decided. Raises InputError."""
+    """Reads which objects came and went, whatever was decided. Raises InputError."""
     segments = open_recording(paths)
     seen = _SeenSoFar()
     for at, segment in enumerate(segments):

@@ -1,4 +1,4 @@
-"""A trace in virtual time: pods come, are placed, run and go, as fast as decisions can be made."""
+"""Runs a trace in virtual time: pods come, are placed, run and leave."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class TracePod:
 class VirtualRun:
     """An engine that runs a trace.
 
-    What it asks for is done at once. A pod that is evicted comes again, as the controller that made
-    it would see to, and runs for its whole time then.
+    Its actions succeed at once. An evicted pod comes again, as its controller would recreate it,
+    and then runs for its whole time.
     """
 
     engine: Engine
@@ -100,7 +100,7 @@ class VirtualRun:
         return max(self.now, min(moments)) if moments else None
 
     def _next_retry(self) -> float | None:
-        """When a pod is tried that was woken. One that nothing woke would fail again."""
+        """Returns when a woken pod is tried. A pod that nothing woke would fail again."""
         sizes = self.engine.queue.sizes()
         if not (sizes["active"] or sizes["backoff"]):
             return None
@@ -109,7 +109,7 @@ class VirtualRun:
         return self.engine.next_step(self.now)
 
     def _take_in(self) -> None:
-        """What happens at this moment: first pods go, so that others find room."""
+        """Applies the events of this moment: first pods leave, so that others find room."""
         while self._ends and self._ends[0][0] <= self.now:
             self._end(heappop(self._ends)[2])
         changes = self.trace.changes
@@ -130,7 +130,7 @@ class VirtualRun:
         self.world.apply(pod, self.now)
 
     def _end(self, uid: str) -> None:
-        """A pod has run for its time, unless it was evicted before."""
+        """Ends a pod that has run for its time, unless it was evicted before."""
         pod = self.world.pods.get(uid)
         if self.pods.pop(uid, None) is not None and pod is not None:
             self.world.remove(pod, self.now)
@@ -147,7 +147,7 @@ class VirtualRun:
             self.world.remove(self.world.pods[item.uid], self.now)
 
     def _decide(self) -> None:
-        """Makes decisions until none is left for this moment."""
+        """Decides until nothing is left to decide at this moment."""
         idle = 0
         while idle < _MOST_IDLE_STEPS:
             actions = self.engine.step(self.now, _BUDGET)
