@@ -14,9 +14,9 @@ from mooring.engine import Engine
 from mooring.engine.actions import BindPod, PodRef
 from mooring.engine.events import BindingFailed, Bound
 from mooring.engine.extenders.replies import ReplyError
-from mooring.framework.calls import PluginFence, check_rejection, expect
 from mooring.framework.observe import BIND, ERROR, POST_BIND, PRE_BIND, SUCCESS, PointTimer
 from mooring.framework.plugin import Bind, PostBind, PreBind
+from mooring.framework.plugin_fence import PluginFence, check_rejection, expect
 from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod

@@ -1,4 +1,4 @@
-"""Requests to the API server: bytes in, bytes out, and errors classified by their meaning."""
+"""Requests to the API server: bytes in, bytes out, errors by their meaning."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _QUIET_SECONDS = 30.0
 
 
 class Requests(Protocol):
-    """Requests with paths and bodies of the Kubernetes API. Failures are raised as ClientError."""
+    """Paths and bodies as the Kubernetes API has them; failures are raised as ClientError."""
 
     async def get(self, path: str, params: Params | None = None) -> bytes: ...
 
@@ -84,18 +84,17 @@ class Requests(Protocol):
     async def delete(self, path: str, body: bytes | None = None) -> bytes: ...
 
     def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
-        """Yields the lines of a watch until the server ends it."""
+        """The lines of a watch until the server ends it."""
 
 
 class Api:
     """One client of an API server. Use it as an async context manager.
 
-    A refusal that says when to come back is retried here and slows down all requests of this
-    client. Requests that must not wait behind others, such as renewals of a lease, need a client of
-    their own.
+    Refusals that say when to come back are retried here and slow down all requests of this client;
+    what must not wait behind the others, such as renewing a lease, gets a client of its own.
 
     `may_write` is asked before every write and every repetition of one, at the last moment before a
-    connection is taken for it. While it returns False, writes raise `Withheld`.
+    connection is taken for it. While it says no, writes raise `Withheld`.
     """
 
     def __init__(  # noqa: PLR0913  # each is one independent setting with a default
@@ -177,10 +176,7 @@ class Api:
             await asyncio.sleep(0)
 
     async def get(self, path: str, params: Params | None = None) -> bytes:
-        """Returns the object at a path.
-
-        Raises TooLarge for a very large page of more than one object.
-        """
+        """What is at a path. A page of more than one object that is very large raises TooLarge."""
         is_page = params is not None and int(params.get("limit", 0)) > 1
         largest = _LARGEST_PAGE if is_page else None
         return await self._request("GET", path, params=params, largest=largest)
@@ -202,7 +198,7 @@ class Api:
         return await self._request("DELETE", path, body, params=params)
 
     async def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
-        """Yields the lines of a watch until the server ends it or is silent for too long.
+        """The lines of a watch until the server ends it or says nothing for too long.
 
         Raises ClientError when the connection breaks.
         """
@@ -297,7 +293,7 @@ class Api:
                 self._observe(method, self._host, status, self._clock() - began)
 
     async def _open_connection(self) -> None:
-        """Makes a small request. If all connections are in use, that opens another one."""
+        """Asks for something small. Where all connections are in use, that opens another one."""
         if self._bucket is not None:
             await self._bucket.take()
         session, _ = await self._authorize()
@@ -390,7 +386,7 @@ def _withhold_unless(may_write: Callable[[], bool]) -> aiohttp.ClientMiddlewareT
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
-    """Returns the seconds after which to come back, if the server gives them, as API servers do."""
+    """When to come back, if the server says so in seconds, as API servers do."""
     text = answer.headers.get("Retry-After", "")
     # Other statuses may come after the server has acted, so a write would be repeated blindly.
     if not text.isdecimal() or answer.status not in (429, 503):
@@ -399,7 +395,7 @@ def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
 
 
 def _reason(error: aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError) -> str:
-    """Returns the error of the operating system, such as connection refused or an unknown name."""
+    """What the system says: connection refused, no route, a name that is not known."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "it does not answer in time"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
@@ -430,10 +426,9 @@ def _socket(address: Any) -> socket.socket:
 async def _read_together(
     answer: aiohttp.ClientResponse, seconds: float, sleep: Callable[[float], Awaitable[None]]
 ) -> AsyncIterator[bytes]:
-    """Yields the chunks of an answer, and pauses after each.
+    """The chunks of an answer; after each, nothing is read for a while.
 
-    Chunks that arrive during a pause are read at once: to wake up for each event costs more than to
-    read it.
+    What comes meanwhile is read at once. To be woken for each event costs more than to read it.
     """
     async for chunk in answer.content.iter_any():
         yield chunk
@@ -447,7 +442,7 @@ async def _read_together(
 
 
 async def split_lines(chunks: AsyncIterable[bytes], longest: int) -> AsyncIterator[bytes]:
-    """Yields whole lines without their end; a last line that was cut off is dropped.
+    """Whole lines without their end; a last line that was cut off is not one.
 
     Raises TooLarge if a line is longer than that many bytes.
     """

@@ -15,13 +15,10 @@ from mooring.cluster import Cluster, HandleRegistry
 from mooring.cluster.changes import unite
 from mooring.config import Configuration
 from mooring.framework.attempt import Failed
-from mooring.framework.calls import (
-    attach,
-    broken,
-    show_cluster,
-)
 from mooring.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from mooring.framework.plugin import Registry
+from mooring.framework.plugin_fence import make_error
+from mooring.framework.plugin_start import attach, show_cluster
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected
 from mooring.objects.pod import Pod
@@ -475,7 +472,7 @@ class Engine:
     def _tell_of_order(self, error: BaseException) -> None:
         """The queue cannot use the order of its plugin."""
         plugin = next(iter(self.profiles.values())).queue_sort
-        broke = broken(f'running QueueSort plugin "{plugin.name}"', error)
+        broke = make_error(f'running QueueSort plugin "{plugin.name}"', error)
         self._emit(Report("", f"{broke}; pods are ordered by priority and age from now on"))
 
     def _connect_attempts(self) -> None:

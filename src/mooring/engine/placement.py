@@ -9,14 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from mooring.cluster import Nodes
-from mooring.framework.calls import (
-    PluginFence,
-    ask_is_prepared,
-    ask_permit,
-    ask_prepare,
-    ask_reserve,
-    ask_skips,
-)
+from mooring.framework.calls import ask_is_prepared, ask_permit, ask_prepare, ask_reserve, ask_skips
 from mooring.framework.device_writes import DeviceWrites
 from mooring.framework.observe import (
     ERROR,
@@ -36,6 +29,7 @@ from mooring.framework.plugin import (
     Reserve,
     Wait,
 )
+from mooring.framework.plugin_fence import PluginFence
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected, check_text
 from mooring.objects.pod import Pod

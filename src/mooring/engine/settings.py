@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mooring.cluster import HandleRegistry
 from mooring.config import Configuration
-from mooring.framework.calls import ask_remarks, ask_wakeups
+from mooring.framework.plugin_start import ask_remarks, ask_wakeups
 from mooring.framework.profile import Profile
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.pod_group import GroupLinks

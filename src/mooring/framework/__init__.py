@@ -1,4 +1,4 @@
 """The contract between the engine and its plugins: extension points, verdicts, profiles.
 
-What a plugin decides and which plugins there are is not known here.
+This package does not know what a plugin decides, or which plugins there are.
 """

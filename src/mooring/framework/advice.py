@@ -1,7 +1,6 @@
-"""Advice: what a plugin says to the owner of a pod that its filter keeps off nodes.
+"""Advice: what a plugin tells the owner of a pod whose nodes its filter rejects.
 
-Nothing here is asked while pods are decided about. `engine.explain` asks for advice, tries it, and
-shows what helps.
+Advice plays no part in decisions. `engine.explain` asks for it, tries it, and shows what helps.
 """
 
 from __future__ import annotations
@@ -56,9 +55,10 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What stands in the way of a pod on some nodes, and edits that may help there.
+    """A problem of a pod on some nodes, and edits that may help there.
 
-    Without edits it only says so. A problem that says more than the reason does is worth most.
+    Without edits it only states the problem. A problem that says more than the reason is worth
+    most.
     """
 
     problem: str
@@ -78,23 +78,23 @@ class Advice:
 class Advise(Plugin, Generic[F]):
     """Says what would help where the plugin rejects nodes.
 
-    It needs no place in the configuration: a profile that has the plugin's filter has its advice.
+    It needs no configuration: a profile with the plugin's filter has its advice.
     """
 
     @abstractmethod
     def advise(
         self, pod: Pod, prepared: F | None, nodes: Nodes, rows: NDArray[np.intp]
     ) -> Iterable[Advice]:
-        """The most helpful first, about rows that the plugin rejects.
+        """Yields advice about rows that the plugin rejects, the most helpful first.
 
-        `prepared` is what `filter` gets. It is None where `pre_filter` rejected the pod as a whole;
-        then the rows are all there are. Advice is tried before it is shown, so it may be a guess.
+        `prepared` is what `filter` gets. It is None if `pre_filter` rejected the pod as a whole;
+        then `rows` are all rows. Advice is tried before it is shown, so it may be a guess.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class EvictionAdvice:
-    """What would let a post-filter make room by evicting pods, and where."""
+    """A change that would let a post-filter make room by evicting pods, and the nodes."""
 
     advice: Advice
     #: The nodes on which there would be room.
@@ -108,7 +108,7 @@ class AdviseEviction(Plugin):
     def advise_eviction(
         self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
     ) -> EvictionAdvice | None:
-        """The smallest change of the pod; None where nothing helps. It must be tried already."""
+        """Returns the smallest change of the pod, already tried; None if nothing helps."""
 
 
 # Which nodes, and which pods
@@ -118,7 +118,7 @@ MOST_BLOCKERS = 10
 
 
 def name_nodes(rows: NDArray[np.intp], nodes: Nodes) -> str:
-    """How many nodes, or which one."""
+    """Says how many nodes there are, or names the only one."""
     if len(rows) == 1:
         return f"node {nodes.name(int(rows[0]))}"
     return f"{len(rows)} nodes"
@@ -130,7 +130,7 @@ def find_pods(
     wanted: Callable[[Pod], bool],
     most: int = MOST_BLOCKERS,
 ) -> tuple[PodAt, ...]:
-    """The pods on some rows that are wanted, up to a number."""
+    """Returns wanted pods on some rows, up to a number."""
     found: list[PodAt] = []
     for row in rows.tolist():
         name = nodes.name(row)
@@ -152,7 +152,7 @@ MOST_EDITS = 3
 
 
 def group_equal_columns(flags: NDArray[np.bool_]) -> list[RowNumbers]:
-    """The places of equal columns of bool[flag, place], together."""
+    """Groups the positions of equal columns of bool[flag, position]."""
     if not flags.size:
         return [np.arange(flags.shape[1])] if flags.shape[1] else []
     packed = np.ascontiguousarray(np.packbits(flags, axis=0).T)
@@ -166,7 +166,7 @@ def group_equal_columns(flags: NDArray[np.bool_]) -> list[RowNumbers]:
 def group_by_failures(
     flags: Mapping[E, Mask], rows: RowNumbers
 ) -> Iterator[tuple[tuple[E, ...], RowNumbers]]:
-    """Rows by what fails there, given where each thing fails that an edit would mend.
+    """Groups rows by what fails there, given the rows where each mendable thing fails.
 
     The largest groups come first; where too much fails, nothing is proposed.
     """
@@ -190,7 +190,7 @@ _FAR = 0.5
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """So much is short at most on some rows, out of a group of like ones."""
+    """The largest amounts that some rows of a group of like rows lack."""
 
     #: int64[amount]
     short: Amounts
@@ -209,7 +209,7 @@ class NearMiss:
 def near_misses(
     short: Amounts, rows: RowNumbers, asked: Amounts, like: Amounts | None = None
 ) -> list[NearMiss]:
-    """The nearest miss of every group, the nearest of all first; then what would do for more rows.
+    """Yields the nearest miss of every group, the nearest of all first; then misses for more rows.
 
     `short` is int64[amount, row], `asked` has one number per amount. Rows of a group lack the same
     amounts, more or less of each, and have equal columns in `like`.
@@ -223,7 +223,7 @@ def near_misses(
 
 
 def _groups(keys: Amounts) -> list[RowNumbers]:
-    """The places of equal columns: the largest groups."""
+    """Returns the positions of equal columns, for the largest groups."""
     _, codes = np.unique(keys, axis=1, return_inverse=True)
     order = np.argsort(codes.ravel(), kind="stable")
     begins = np.flatnonzero(np.diff(codes.ravel()[order])) + 1
@@ -232,7 +232,7 @@ def _groups(keys: Amounts) -> list[RowNumbers]:
 
 
 def _of_group(short: Amounts, group: RowNumbers, asked: Amounts) -> Iterator[NearMiss]:
-    """The nearest miss, what would do for half of the rows, and for all, unless that is far."""
+    """Yields the nearest miss, and those for half and for all of the rows unless they are far."""
     distinct = np.unique(short, axis=1)
     distinct = distinct[:, distinct.any(axis=0)]
     shares = (distinct / np.maximum(asked, 1)[:, np.newaxis]).sum(axis=0)

@@ -1,4 +1,4 @@
-"""What is found out about one pod on its way through the extension points."""
+"""The results of the extension points for one pod."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class PreFiltered(msgspec.Struct, frozen=True):
-    """The outcome of all pre-filters."""
+    """The result of all pre-filters."""
 
     #: What each plugin prepared; a plugin that skips itself is not in here.
     prepared: Mapping[str, Any]
@@ -37,7 +37,7 @@ class PreFiltered(msgspec.Struct, frozen=True):
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """One filter's answer, and the positions where it was the first to say no."""
+    """One filter's answer, and the positions that it was the first to reject."""
 
     plugin: str
     verdict: Verdict
@@ -53,7 +53,10 @@ class RowRefusal(msgspec.Struct, frozen=True):
 
 
 class Filtered(msgspec.Struct, frozen=True):
-    """The outcome of all filters for some rows: who rejects a row is the first that does."""
+    """The result of all filters for some rows.
+
+    A row belongs to the first filter that rejects it.
+    """
 
     rows: NDArray[np.intp]
     feasible: Mask
@@ -66,7 +69,7 @@ class Filtered(msgspec.Struct, frozen=True):
         return self.rows[self.feasible]
 
     def refusals(self) -> Iterator[tuple[int, RowRefusal]]:
-        """Every rejected row and why."""
+        """Yields every rejected row and why."""
         for layer in self.layers:
             for at in np.flatnonzero(layer.decided).tolist():
                 reasons = layer.verdict.texts(at)
@@ -75,14 +78,14 @@ class Filtered(msgspec.Struct, frozen=True):
             yield from other.refusals()
 
     def reason_counts(self) -> Iterator[tuple[str, int]]:
-        """How many rows each reason rejected; a text may come more than once."""
+        """Returns how many rows each reason rejected; a text may occur more than once."""
         for layer in self.layers:
             yield from layer.verdict.counts(layer.decided)
         for other in self.amended:
             yield from other.reason_counts()
 
     def rejectors(self) -> Iterator[str]:
-        """The plugins that were the first to reject some row."""
+        """Returns the plugins that were the first to reject some row."""
         for layer in self.layers:
             if np.count_nonzero(layer.decided):
                 yield layer.plugin
@@ -90,7 +93,7 @@ class Filtered(msgspec.Struct, frozen=True):
             yield from other.rejectors()
 
     def helpable_rows(self) -> NDArray[np.intp]:
-        """The rejected rows on which evicting pods might help."""
+        """Returns the rejected rows on which evicting pods might help."""
         own = [self.rows[each.decided & ~each.verdict.unresolvable] for each in self.layers]
         if len(own) == 1 and not self.amended:
             return own[0]
@@ -104,7 +107,7 @@ class Filtered(msgspec.Struct, frozen=True):
         )
 
     def limited(self, looked_at: Mask) -> Filtered:
-        """This outcome without the rows that were not looked at."""
+        """Returns this result without the rows that were not looked at."""
         rows = self.rows[looked_at]
         layers = tuple(
             Layer(
@@ -119,7 +122,7 @@ class Filtered(msgspec.Struct, frozen=True):
         return Filtered(rows, self.feasible[looked_at], layers, amended)
 
     def replacing(self, other: Filtered) -> Filtered:
-        """This outcome, with the rejections of another in place of its own for those rows."""
+        """Returns this result with the rejections of another result for those rows."""
         refused = other.rows[~other.feasible]
         if not len(refused):
             return self
@@ -127,7 +130,7 @@ class Filtered(msgspec.Struct, frozen=True):
         return replace(less, amended=(*less.amended, other))
 
     def without(self, rows: NDArray[np.intp]) -> Filtered:
-        """This outcome, with nothing said about some rows and those not feasible."""
+        """Returns this result without anything about some rows, which are not feasible then."""
         ours = ~_among(self.rows, rows)
         return Filtered(
             self.rows,
@@ -138,7 +141,7 @@ class Filtered(msgspec.Struct, frozen=True):
 
 
 def _among(rows: NDArray[np.intp], some: NDArray[np.intp]) -> Mask:
-    """Which of the rows are among some others: row numbers are small, so that a mask tells."""
+    """Returns which of the rows are among some others, by a mask, because row numbers are small."""
     if not len(rows) or not len(some):
         return np.zeros(len(rows), np.bool_)
     marked = np.zeros(max(int(rows.max()), int(some.max())) + 1, np.bool_)
@@ -148,7 +151,7 @@ def _among(rows: NDArray[np.intp], some: NDArray[np.intp]) -> Mask:
 
 
 class Scored(msgspec.Struct, frozen=True):
-    """The scores of the feasible rows, per plugin and in all."""
+    """The scores of the feasible rows, per plugin and in total."""
 
     rows: NDArray[np.intp]
     #: Normalised and weighted.
@@ -156,12 +159,12 @@ class Scored(msgspec.Struct, frozen=True):
     totals: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(0, np.int64))
 
     def best(self) -> NDArray[np.intp]:
-        """All rows with the highest total."""
+        """Returns all rows with the highest total."""
         return self.rows[self.totals == self.totals.max()]
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """An attempt that found no node: what the post-filters are asked to remedy."""
+    """An attempt that found no node, for post-filters to remedy."""
 
     pre_filtered: PreFiltered
     filtered: Filtered | None
@@ -178,7 +181,7 @@ class Failed(msgspec.Struct, frozen=True):
     digests: dict[str, tuple[Filtered | None, Any]] = msgspec.field(default_factory=dict)
 
     def digest(self, name: str, work_out: Callable[[], T]) -> T:
-        """Something that follows from `filtered` alone: worked out once for all like pods."""
+        """Returns a value computed from `filtered` alone, once for all like pods."""
         known = self.digests.get(name)
         if known is None or known[0] is not self.filtered:
             known = self.digests[name] = (self.filtered, work_out())

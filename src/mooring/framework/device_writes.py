@@ -1,4 +1,4 @@
-"""What is written about claims to devices: before a pod is bound, and when that is taken back."""
+"""Writes about claims of devices: before a pod is bound, and when that is taken back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class DeviceClaimRef(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Which claim is meant, and the form in which it was last seen."""
+    """A reference to a claim, and the form in which it was last seen."""
 
     namespace: str
     name: str
@@ -21,7 +21,7 @@ class DeviceClaimRef(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ClaimGrant(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A pod is to use a claim, which may get its devices for that."""
+    """A claim for a pod to use; it may get its devices for that."""
 
     claim: DeviceClaimRef
     #: As the API writes it; None if the claim has its devices already.
@@ -32,7 +32,7 @@ class ClaimGrant(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ClaimCreation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A claim that is to be made for the extended resources of a pod, and who gets what of it."""
+    """A claim to make for the extended resources of a pod, and which request gets which device."""
 
     devices: dict[str, Any]
     allocation: dict[str, Any]
@@ -40,7 +40,7 @@ class ClaimCreation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class DeviceWrites(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Everything that is written about devices before a pod is bound, in this order."""
+    """All writes about devices before a pod is bound, in this order."""
 
     grants: tuple[ClaimGrant, ...] = ()
     creation: ClaimCreation | None = None
@@ -51,7 +51,7 @@ class DeviceWrites(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ClaimRelease(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A claim that gives its devices back, or is deleted with its finalizer gone."""
+    """A claim that frees its devices, or is deleted without its finalizer."""
 
     claim: DeviceClaimRef
     deletes: bool = False

@@ -1,4 +1,4 @@
-"""Disruption budgets: whose eviction would break one."""
+"""Disruption budgets: which evictions would break one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BudgetIndex:
         return bool(self._by_namespace)
 
     def breaking(self, victims: Sequence[Pod]) -> list[bool]:
-        """Whether evicting each, in this order, is one disruption more than some budget allows."""
+        """Returns for each pod, evicted in this order, whether that exceeds some budget."""
         disrupted: Counter[str] = Counter()
         broken = []
         for pod in victims:

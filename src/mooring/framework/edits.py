@@ -1,4 +1,4 @@
-"""Edits: what could be otherwise about a pod or the cluster so that the pod fits, as data.
+"""Edits: changes of a pod or the cluster with which the pod would fit, as data.
 
 An edit has a text for people, can be applied to a pod, and encodes to JSON. Plugins propose edits;
 nothing here says which are worth making.
@@ -38,7 +38,7 @@ class Edit(
         raise NotImplementedError
 
     def apply(self, pod: Pod) -> Pod:
-        """The pod after the change: the same one, where the change is one of the cluster."""
+        """Returns the pod after the change; the same pod if the cluster changes instead."""
         return pod
 
 
@@ -50,7 +50,7 @@ def with_spec(pod: Pod, **fields: object) -> Pod:
 
 
 class LowerRequest(Edit, frozen=True):
-    """The pod asks for less of a resource, in millicores, bytes or pieces."""
+    """Lowers the request of a resource, in millicores, bytes or pieces."""
 
     resource: str
     by: int
@@ -64,7 +64,7 @@ class LowerRequest(Edit, frozen=True):
 
 
 class AskForDevice(Edit, frozen=True):
-    """The pod asks for one device."""
+    """Requests one device."""
 
     resource: str
 
@@ -77,7 +77,7 @@ class AskForDevice(Edit, frozen=True):
 
 
 def lower_request(spec: PodSpec, resource: str, by: int) -> PodSpec:
-    """A template like this that asks for less of a resource, in native units.
+    """Returns a template like this with a lower request of a resource, in native units.
 
     The whole amount moves to the first container.
     """
@@ -95,7 +95,7 @@ def lower_request(spec: PodSpec, resource: str, by: int) -> PodSpec:
 
 
 def ask_for_one(spec: PodSpec, resource: str) -> PodSpec:
-    """A template like this whose first container asks for one piece of a resource."""
+    """Returns a template like this whose first container requests one piece of a resource."""
     first, *others = spec.containers
     one = Quantity(NANOS_PER_UNIT)
     asking = _ask(first, resource, one)
@@ -129,7 +129,7 @@ def _drop(asked: Mapping[str, Quantity] | None, resource: str) -> dict[str, Quan
 
 
 class AddToleration(Edit, frozen=True):
-    """The pod tolerates one more taint."""
+    """Adds a toleration to the pod."""
 
     key: str
     value: str
@@ -153,7 +153,7 @@ class AddToleration(Edit, frozen=True):
 
 
 class DropNodeSelector(Edit, frozen=True):
-    """The pod no longer selects nodes by a label."""
+    """Removes a label from the pod's node selector."""
 
     key: str
     value: str
@@ -169,7 +169,7 @@ class DropNodeSelector(Edit, frozen=True):
 
 
 class DropNodeRequirement(Edit, frozen=True):
-    """One expression of a term of required node affinity is taken to hold everywhere."""
+    """Removes one expression of a term of required node affinity."""
 
     term: int
     requirement: NodeSelectorRequirement
@@ -201,7 +201,7 @@ class DropNodeRequirement(Edit, frozen=True):
 
 
 class DropNodeName(Edit, frozen=True):
-    """The pod no longer asks for one node by name."""
+    """Removes the node name that the pod asks for."""
 
     node: str
 
@@ -226,7 +226,7 @@ def _with_node_rule(pod: Pod, rule: NodeSelector | None) -> Pod:
 
 
 class DropPodTerm(Edit, frozen=True):
-    """The pod has one required term of inter-pod affinity less; terms count from 0."""
+    """Removes one required term of inter-pod affinity; terms count from 0."""
 
     rule: str
     term: int
@@ -246,7 +246,7 @@ class DropPodTerm(Edit, frozen=True):
 
 
 class RaiseMaxSkew(Edit, frozen=True):
-    """A spread constraint of the pod allows a larger skew; constraints count from 0."""
+    """Raises the skew of a spread constraint; constraints count from 0."""
 
     constraint: int
     topology_key: str
@@ -263,7 +263,7 @@ class RaiseMaxSkew(Edit, frozen=True):
 
 
 class SoftenSpread(Edit, frozen=True):
-    """A spread constraint of the pod becomes a preference; constraints count from 0."""
+    """Turns a spread constraint into a preference; constraints count from 0."""
 
     constraint: int
     topology_key: str
@@ -280,7 +280,7 @@ class SoftenSpread(Edit, frozen=True):
 
 
 class SetCoexistPolicy(Edit, frozen=True):
-    """The pod says otherwise which pods it tolerates on its node."""
+    """Changes which pods the pod tolerates on its node."""
 
     policy: str
 
@@ -296,7 +296,7 @@ class SetCoexistPolicy(Edit, frozen=True):
 
 
 class DropVolume(Edit, frozen=True):
-    """The pod has one volume less."""
+    """Removes one volume from the pod."""
 
     volume: str
 
@@ -310,7 +310,7 @@ class DropVolume(Edit, frozen=True):
 
 
 class DropHostPort(Edit, frozen=True):
-    """The pod does not listen on a port of its node."""
+    """Removes a host port from the pod."""
 
     address: str
     protocol: str
@@ -348,7 +348,7 @@ def _with_containers(pod: Pod, change: Callable[[Container], Container]) -> Pod:
 
 
 class SetLabel(Edit, frozen=True):
-    """The pod has another value for a label; None takes it off."""
+    """Sets a label of the pod; None removes it."""
 
     key: str
     value: str | None
@@ -364,7 +364,7 @@ class SetLabel(Edit, frozen=True):
 
 
 class SetAnnotation(Edit, frozen=True):
-    """The pod has another value for an annotation; None takes it off."""
+    """Sets an annotation of the pod; None removes it."""
 
     key: str
     value: str | None
@@ -388,7 +388,7 @@ def _put(held: Mapping[str, str], key: str, value: str | None) -> dict[str, str]
 
 
 class RemoveGates(Edit, frozen=True):
-    """All scheduling gates are taken off the pod."""
+    """Removes all scheduling gates from the pod."""
 
     gates: tuple[str, ...]
 
@@ -402,7 +402,7 @@ class RemoveGates(Edit, frozen=True):
 
 
 class SetScheduler(Edit, frozen=True):
-    """The pod asks for another scheduler."""
+    """Sets another scheduler name."""
 
     name: str
 
@@ -415,7 +415,7 @@ class SetScheduler(Edit, frozen=True):
 
 
 class RaisePriority(Edit, frozen=True):
-    """The pod is more important."""
+    """Raises the priority of the pod."""
 
     to: int
 
@@ -431,7 +431,7 @@ class RaisePriority(Edit, frozen=True):
 
 
 class Uncordon(Edit, frozen=True):
-    """These nodes take pods again."""
+    """Lets these nodes take pods again."""
 
     nodes: tuple[str, ...]
 
@@ -443,7 +443,7 @@ class Uncordon(Edit, frozen=True):
 
 
 class RecoverNodes(Edit, frozen=True):
-    """These nodes lose a taint that says that something is wrong with them."""
+    """Removes a taint that reports a problem from these nodes."""
 
     key: str
     value: str
@@ -482,7 +482,7 @@ def pod_at(pod: Pod, node: str) -> PodAt:
 
 
 class EvictPods(Edit, frozen=True):
-    """These pods are gone."""
+    """Evicts these pods."""
 
     pods: tuple[PodAt, ...]
 
@@ -517,7 +517,7 @@ AnyEdit = (
 
 
 def apply_edits(pod: Pod, edits: tuple[AnyEdit, ...]) -> Pod:
-    """The pod after all of the changes that are changes of pods."""
+    """Returns the pod after all changes of pods."""
     for edit in edits:
         pod = edit.apply(pod)
     return pod

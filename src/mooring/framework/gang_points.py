@@ -17,7 +17,7 @@ ROOM_RELEASED = ClusterEvent("scheduling.mooring.dev/KeptRoom", Action.DELETE, "
 
 
 class CountRoom(Plugin):
-    """Rejects a node only for want of room: requests are more than what is left of a resource.
+    """A filter that rejects a node only because requests exceed what is left of a resource.
 
     With such a filter, the members of a gang that fit on a node can be counted.
     """
@@ -25,15 +25,15 @@ class CountRoom(Plugin):
     @property
     @abstractmethod
     def scored_resources(self) -> Mapping[str, int]:
-        """The resources by which nodes and domains are scored, with their weights."""
+        """Returns the resources by which nodes and domains are scored, with their weights."""
 
     def ignores(self, resource: str) -> bool:
-        """Whether it never rejects a node for want of this resource."""
+        """Whether it never rejects a node because of this resource."""
         return False
 
 
 class ProtectGangs(Plugin):
-    """Keeps others off the nodes whose room is kept for a gang; the engine chooses the nodes.
+    """Keeps other pods off nodes whose room is kept for a gang. The engine chooses the nodes.
 
     It treats all members of a gang alike.
     """
@@ -43,24 +43,24 @@ class ProtectGangs(Plugin):
 
 
 def find_room_counter(profile: Profile) -> CountRoom | None:
-    """The plugin that counts the room on nodes, if a profile has one."""
+    """Returns the plugin that counts the room on nodes; None if a profile has none."""
     return _find(profile, CountRoom)  # type: ignore[type-abstract]
 
 
 def find_protection(profile: Profile) -> ProtectGangs | None:
-    """The plugin that protects gangs that starve, if a profile has one."""
+    """Returns the plugin that protects starving gangs; None if a profile has none."""
     return _find(profile, ProtectGangs)
 
 
 def find_preemption(profile: Profile) -> Preempt | None:
-    """The plugin that evicts pods for others, if a profile has one."""
+    """Returns the plugin that evicts pods for others; None if a profile has none."""
     return _find(profile, Preempt, profile.post_filter)  # type: ignore[type-abstract]
 
 
 def _find(profile: Profile, kind: type[P], plugins: Iterable[Plugin] | None = None) -> P | None:
-    """The first of a profile's plugins, or of some of them, that is of a kind.
+    """Returns the first of a profile's plugins, or of some of them, of a type.
 
-    It is found once: to ask what a plugin is takes a while, and every gang comes by.
+    The result is kept, because every gang asks and the check takes a while.
     """
     known: dict[type[Plugin], Any] = profile.__dict__.setdefault("_by_kind", {})
     if kind not in known:

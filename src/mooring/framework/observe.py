@@ -54,9 +54,9 @@ _NOWHERE: Durations = deque(maxlen=0)
 
 
 class Observer:
-    """Ignores everything. Subclasses override hooks, which must not raise, nor keep what they get.
+    """Ignores everything. Subclasses override hooks, which must not raise or keep their arguments.
 
-    Names of profiles and plugins are plain strings, times are seconds by the observer's own clock
+    Names of profiles and plugins are plain strings. Times are seconds of the observer's own clock,
     unless said otherwise.
     """
 
@@ -212,7 +212,7 @@ Caller = Callable[..., Any]
 
 
 def make_caller(observer: Observer, point: str) -> Caller:
-    """A function that calls the plugins of a point; while sampling, it times each call."""
+    """Returns a function that calls the plugins of a point; while sampling, it times each call."""
     if not observer.is_sampling:
         return call_plainly
 
@@ -235,7 +235,7 @@ def call_plainly(plugin: Named, method: Callable[..., Any], *args: Any) -> Any:
 
 
 def status_of(answer: Any, point: str) -> str:
-    """The status that an answer stands for."""
+    """Returns the status for the metrics of an answer."""
     if answer is None:
         return SKIP if point in _SKIPPING else SUCCESS
     if isinstance(answer, Rejected | NoRemedy):

@@ -57,7 +57,7 @@ Scores = NDArray[np.int64]
 
 
 class Plugin(ABC):
-    """What every plugin has: a name, arguments, and what it depends on."""
+    """The base of every plugin: a name, arguments, and what it depends on."""
 
     name: ClassVar[str]
     #: The type of its arguments in the configuration, if it takes any.
@@ -82,41 +82,41 @@ class Plugin(ABC):
 
     @classmethod
     def create_sharing(cls, args: Any, gates: FeatureGates, handles: HandleRegistry) -> Self:
-        """Builds a plugin that uses extended resources: it registers their handles here."""
+        """Builds a plugin that uses extended resources, and registers their handles here."""
         return cls.create(args, gates)
 
     def see_cluster(self, nodes: Nodes) -> None:  # noqa: B027 - most have no use for it
-        """Called once, before any pod: some points and hints are asked without the nodes."""
+        """Called once before any pod, because some points and hints get no nodes."""
 
     def turns_with(self, pod: Pod) -> Change | None:
-        """The kinds of change that decide what `is_steady` is about, if the plugin is not steady.
+        """Returns the changes that decide what `is_steady` is about, if the plugin is not steady.
 
-        That is a promise for all pods that it signs like this one. None is all that it watches.
+        It is a promise for all pods that it signs like this one. None means all that it watches.
         """
         return None
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
-        """The changes that can alter its answer for such a pod: `reads`, or fewer of them."""
+        """Returns the changes that can alter its answer for such a pod: `reads` or fewer."""
         return self.reads
 
     def skips(self, pod: Pod) -> bool:
         """Whether it has nothing to do with pods of this template, whatever happens.
 
         Then it holds none of them back, signs them with None, reserves nothing and prepares
-        nothing for them: it is asked about the first of them, and not about the others.
+        nothing. It is asked about the first such pod only.
         """
         return False
 
     def remarks(self) -> tuple[str, ...]:
-        """What the author of its arguments should know; it is logged when the scheduler starts."""
+        """Returns remarks for the author of its arguments, which are logged at the start."""
         return ()
 
     def metrics(self) -> tuple[Series, ...]:
-        """The metrics that the plugin has declared: they appear on /metrics, with the profile."""
+        """Returns the metrics that the plugin declares; /metrics shows them with the profile."""
         return ()
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        """The events after which a pod it rejected is worth another try: all, unless it says."""
+        """Returns the events after which a rejected pod is worth another try: by default all."""
         return (on(Resource.ANYTHING, Action.ALL),)
 
 
@@ -125,7 +125,7 @@ class QueueSort(Plugin):
 
     @abstractmethod
     def key(self, pod: Pod, timestamp: float) -> Any:
-        """A sort key: the smallest is scheduled next."""
+        """Returns a sort key: the pod with the smallest is scheduled next."""
 
 
 class PreEnqueue(Plugin):
@@ -133,7 +133,7 @@ class PreEnqueue(Plugin):
 
     @abstractmethod
     def pre_enqueue(self, pod: Pod) -> Rejected | None:
-        """None lets the pod into the queue."""
+        """Returns why the pod may not be queued; None lets it in."""
 
 
 class PreFilter(Plugin, Generic[F]):
@@ -141,14 +141,14 @@ class PreFilter(Plugin, Generic[F]):
 
     @abstractmethod
     def pre_filter(self, pod: Pod, nodes: Nodes) -> F | Narrowed[F] | Rejected | None:
-        """What `filter` needs; None skips the plugin's filter for this pod."""
+        """Returns what `filter` needs; None skips the plugin's filter for this pod."""
 
     def add_pod(self, prepared: F, nodes: Nodes, pod: Pod, row: int) -> F:
-        """The prepared value as if one more pod ran on a row. Rows themselves carry their part."""
+        """Returns the prepared value as if one more pod ran on a row. Rows carry their own part."""
         return prepared
 
     def remove_pod(self, prepared: F, nodes: Nodes, pod: Pod, row: int) -> F:
-        """The prepared value as if a pod no longer ran on a row."""
+        """Returns the prepared value as if a pod no longer ran on a row."""
         return prepared
 
 
@@ -157,47 +157,47 @@ class Filter(Plugin, Generic[F]):
 
     @abstractmethod
     def filter(self, prepared: F, nodes: Nodes, rows: Rows) -> Verdict:
-        """One answer per row, in the order of `rows`."""
+        """Returns one answer per row, in the order of `rows`."""
 
     def sees(self, prepared: F, nodes: Nodes) -> Change:
-        """By which of `reads` pods that come or go can alter its answer for a prepared value.
+        """Returns the part of `reads` by which pods that come or go can alter its answer.
 
-        Preemption and nominated pods ask what would be with other pods on a row: for filters that
-        see no more than counts, many rows at once.
+        Preemption and nominated pods ask what would be with other pods on a row. For filters that
+        see only counts, this covers many rows at once.
         """
         return self.reads
 
     def recheck(self, prepared: F, nodes: Nodes, row: RowFacts) -> Rescore:
-        """The same for one row that changed, quickly: INFEASIBLE, UPDATED (it fits) or UNKNOWN."""
+        """Answers quickly for one changed row: INFEASIBLE, UPDATED (it fits) or UNKNOWN."""
         return Rescore.UNKNOWN
 
 
 class PostFilter(Plugin):
     """Looks for a remedy when no node suits.
 
-    One that finds none for a pod is asked about the next like pod all the same, unless it is `Sign`
-    and signs both alike, and nothing has changed that it reads.
+    If it finds none for a pod, it is still asked about the next like pod, unless it is `Sign`,
+    signs both alike, and nothing that it reads has changed.
     """
 
     @abstractmethod
     def post_filter(
         self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
     ) -> Remedy | NoRemedy:
-        """A remedy ends the search for one; so does any code but Unschedulable."""
+        """Returns a remedy, which ends the search; so does any code but Unschedulable."""
 
 
 class Preempt(PostFilter):
-    """A post-filter whose proposals others may change before it chooses one of them."""
+    """A post-filter whose proposals extenders may change before it chooses one."""
 
     @abstractmethod
     def propose(
         self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
     ) -> tuple[ProposedEviction, ...] | NoRemedy:
-        """All evictions that would help; at least one."""
+        """Returns all evictions that would help; at least one."""
 
     @abstractmethod
     def choose(self, proposals: Sequence[ProposedEviction], nodes: Nodes) -> Remedy | NoRemedy:
-        """The best of the proposals that are left."""
+        """Returns the best of the remaining proposals."""
 
 
 class PreScore(Plugin, Generic[S]):
@@ -205,9 +205,9 @@ class PreScore(Plugin, Generic[S]):
 
     @abstractmethod
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> S | None:
-        """What `score` needs, given the feasible rows; None skips the plugin's score.
+        """Returns what `score` needs, given the feasible rows; None skips the plugin's score.
 
-        A plugin that says what it `reads` promises that the rows do not decide whether it skips.
+        A plugin that says what it `reads` promises that skipping does not depend on the rows.
         """
 
 
@@ -216,16 +216,16 @@ class Score(Plugin, Generic[S]):
 
     @abstractmethod
     def score(self, prepared: S, nodes: Nodes, rows: Rows) -> Scores:
-        """One number per row, in the order of `rows`."""
+        """Returns one number per row, in the order of `rows`."""
 
     def normalize(self, prepared: S, scores: Scores) -> Scores:
-        """Brings the numbers of all feasible rows into 0 to 100."""
+        """Scales the numbers of all feasible rows to 0 to 100."""
         return scores
 
     def find_levels(self, prepared: S, nodes: Nodes) -> Levels | None:
-        """The same as `score` for all rows, by the few numbers that occur; None if many may.
+        """Returns `score` for all rows as the few numbers that occur; None if there may be many.
 
-        It promises that `normalize` makes the same of a number however many rows have it: it is
+        It promises that `normalize` maps a number alike however many rows have it, because it is
         asked about each number once.
         """
         return None
@@ -234,7 +234,7 @@ class Score(Plugin, Generic[S]):
     reduces: ClassVar[Reduction] = Reduction.EVERYTHING
 
     def rescore(self, prepared: S, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
-        """Brings the place of one changed row in `scores`, before normalising, up to date."""
+        """Updates the number of one changed row in `scores`, before normalising."""
         return Rescore.UNKNOWN
 
 
@@ -247,73 +247,73 @@ class Sign(Plugin):
 
     @abstractmethod
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        """All that the plugin reads of a pod, or UNSIGNABLE for one that must be decided alone."""
+        """Returns all that the plugin reads of a pod, or UNSIGNABLE if it must be decided alone."""
 
 
 class Reserve(Plugin):
-    """Sets something aside for a pod whose node is chosen."""
+    """Reserves something for a pod whose node is chosen."""
 
     @abstractmethod
     def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
-        """Takes what the pod needs there; None is success."""
+        """Takes what the pod needs there; returns None on success."""
 
     def reserves_for(self, pod: Pod, nodes: Nodes) -> bool:
-        """Whether `reserve` may take something for such a pod, wherever it goes."""
+        """Whether `reserve` may take something for such a pod on any node."""
         return True
 
     @abstractmethod
     def unreserve(self, pod: Pod, nodes: Nodes, node_name: str) -> None:
-        """Gives it back. Called also for plugins whose `reserve` did not run."""
+        """Gives it back. Also called for plugins whose `reserve` did not run."""
 
 
 class PendingPermits(ABC):
     """The pods that wait for the permit of one plugin. All threads may use it.
 
-    What it is told takes effect once the decision under way has ended. A pod that does not wait, or
-    does not wait any more, is left alone.
+    A call takes effect when the decision under way has ended. A pod that does not wait is left
+    alone.
     """
 
     @abstractmethod
     def __iter__(self) -> Iterator[PendingPermit]:
-        """The pods that wait now, in the order in which they began to."""
+        """Yields the pods that wait now, in the order in which they began to wait."""
 
     @abstractmethod
     def allow(self, uid: str) -> None:
-        """Lets a pod be bound, as far as this plugin is concerned."""
+        """Allows the binding of a pod, as far as this plugin is concerned."""
 
     @abstractmethod
     def refuse(self, uid: str, message: str) -> None:
-        """Has a pod give its node back and return to the queue; users read the message."""
+        """Sends a pod back to the queue without its node; users read the message."""
 
 
 class Permit(Plugin):
-    """Has the last word before a pod is bound."""
+    """Decides last whether a pod may be bound."""
 
     def attach(self, waiting: PendingPermits) -> None:
-        """Called once, before any pod: what answers `Wait` keeps this to let pods go."""
+        """Called once before any pod. A plugin that answers `Wait` keeps this to let pods go."""
 
     @abstractmethod
     def permit(self, pod: Pod, node_name: str) -> Rejected | Wait | None:
-        """None lets the pod be bound."""
+        """Returns None to allow the binding, a rejection, or Wait."""
 
 
 class PreBind(Plugin):
-    """Makes things ready before a pod is bound, such as its volumes.
+    """Prepares a binding, for example the pod's volumes.
 
-    What is a list of writes and a condition is decided here and watched by the engine;
-    anything else is done by the coroutine.
+    Writes and a condition to wait for are decided in `prepare` and `is_prepared`, and the engine
+    watches them; everything else is done by the coroutine.
     """
 
     def prepare(self, pod: Pod, nodes: Nodes, node_name: str) -> Preparation | None:
-        """What is to be written first; None when nothing is."""
+        """Returns what must be written first; None if nothing."""
         return None
 
     def is_prepared(self, pod: Pod, nodes: Nodes, node_name: str) -> bool | Rejected:
-        """Whether what was written has come true; a rejection ends the wait."""
+        """Returns whether what was written has come true; a rejection ends the wait."""
         return True
 
     async def pre_bind(self, pod: Pod, node_name: str) -> Rejected | None:
-        """None is success."""
+        """Prepares the binding; returns None on success."""
         return None
 
 
@@ -322,26 +322,26 @@ class Bind(Plugin):
 
     @abstractmethod
     async def bind(self, pod: Pod, node_name: str) -> bool:
-        """False leaves the pod to the next bind plugin; failures are raised."""
+        """Binds the pod; returns False to leave it to the next bind plugin. Failures are raised."""
 
 
 class PostBind(Plugin):
-    """Hears that a pod was bound."""
+    """Is called after a pod was bound."""
 
     @abstractmethod
     async def post_bind(self, pod: Pod, node_name: str) -> None:
-        """Nothing depends on it any more."""
+        """Called after the binding. Nothing depends on it."""
 
 
 class NodeFilter(Filter[Pod]):
-    """A filter in plain Python: asked node by node. Slower than columns, always correct."""
+    """A filter in plain Python that is asked node by node. It is slower than columns."""
 
     #: What it has read of pods, if that is traced for want of a signature.
     pod_reads: PodReads | None = None
 
     @abstractmethod
     def filter_node(self, pod: Pod, node: NodeView) -> str | Reason | None:
-        """Why the node does not suit, or None when it does."""
+        """Returns why the node does not suit, or None if it does."""
 
     def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
         def ask(pod: Pod) -> list[str | Reason | None]:
@@ -358,14 +358,14 @@ class NodeFilter(Filter[Pod]):
 
 
 class NodeScore(Score[Pod]):
-    """A score in plain Python: asked node by node."""
+    """A score in plain Python that is asked node by node."""
 
     #: What it has read of pods, if that is traced for want of a signature.
     pod_reads: PodReads | None = None
 
     @abstractmethod
     def score_node(self, pod: Pod, node: NodeView) -> int:
-        """The higher, the better; 0 to 100 unless `normalize` says otherwise."""
+        """Returns a score, the higher the better; 0 to 100 unless `normalize` changes it."""
 
     def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
         def ask(pod: Pod) -> list[int]:
@@ -381,7 +381,7 @@ class NodeScore(Score[Pod]):
 def rescore_row(
     plugin: Score[S], prepared: S, nodes: Nodes, row: RowFacts, scores: Scores
 ) -> Rescore:
-    """Rescoring by scoring the row anew, for plugins whose rows do not depend on each other."""
+    """Rescores by scoring the row anew, for plugins whose rows do not depend on each other."""
     scores[row.number] = plugin.score(prepared, nodes, np.array([row.number]))[0]
     return Rescore.UPDATED
 

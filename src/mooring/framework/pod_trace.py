@@ -1,9 +1,8 @@
-"""What a plugin in plain Python reads of pods, traced: a signature for authors who write none.
+"""Traces what a plugin in plain Python reads of pods: a signature for plugins without one.
 
-A plugin that is asked with a traced pod shows which parts of the pod it reads. All parts that it
-has ever read make up the signature: its answers cannot depend on anything else. When it reads
-a further part, signatures change for good, and answers that were kept under the old ones are not
-found again.
+A plugin that gets a traced pod shows which parts of the pod it reads. All parts that it has ever
+read make up the signature: its answers cannot depend on anything else. When it reads a further
+part, signatures change for good, and answers under the old ones are not found again.
 """
 
 from __future__ import annotations
@@ -41,15 +40,18 @@ class PodReads:
         self._paths.setdefault(path)
 
     def sign(self, pod: Pod) -> Hashable:
-        """All that the plugin reads of a pod. The number of parts tells old signatures from new."""
+        """Returns all that the plugin reads of a pod.
+
+        The number of parts tells old signatures from new.
+        """
         if WHOLE in self._paths:
             return "whole", pod.uid, pod.resource_version
         return len(self._paths), *(_value(pod, path) for path in self._paths)
 
     def ask(self, pod: Pod, question: Callable[[Pod], T]) -> T:
-        """Asks with a traced pod. Where that breaks, the plugin gets the pod itself.
+        """Calls the plugin with a traced pod. If that fails, the plugin gets the pod itself.
 
-        Code that cannot do with a traced pod may have read anything.
+        Code that cannot handle a traced pod may have read anything.
         """
         try:
             return question(cast(Pod, TracedPod(pod, self)))
@@ -131,7 +133,7 @@ class TracedSpec:
 
 
 class TracedTexts(Mapping[str, str]):
-    """Labels or annotations, key by key; who looks at all of them reads all of them."""
+    """Labels or annotations, traced key by key. Iterating reads all of them."""
 
     __slots__ = ("_name", "_reads", "_texts")
 
@@ -175,7 +177,7 @@ def _spec_value(spec: PodSpec, name: str) -> Hashable:
 
 
 def freeze_value(value: Any) -> Hashable:
-    """A value that can be a key, and that is equal only for equal values."""
+    """Returns a hashable value that is equal only for equal values."""
     try:
         hash(value)
     except TypeError:
@@ -195,7 +197,7 @@ def freeze_value(value: Any) -> Hashable:
 
 
 class _Identity:
-    """Stands for a value that nobody can compare: like itself and nothing else."""
+    """Represents a value that cannot be compared: it equals itself only."""
 
     __slots__ = ("_value",)
 

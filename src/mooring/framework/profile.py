@@ -17,7 +17,6 @@ from mooring.config import (
     ProfileConfiguration,
 )
 
-from .calls import create
 from .observe import UNOBSERVED, Observer
 from .plugin import (
     POINTS,
@@ -39,6 +38,7 @@ from .plugin import (
     Score,
     Sign,
 )
+from .plugin_start import create
 from .pod_trace import PodReads
 
 _DEFAULT_GANGS = GangPolicy()
@@ -99,7 +99,7 @@ class Profile:
 
     @cached_property
     def pre_filter(self) -> tuple[PreFilter[Any], ...]:
-        """Configured pre-filters, then those that an enabled filter cannot do without."""
+        """Configured pre-filters, then those that an enabled filter needs."""
         configured = self._at("preFilter")
         needed = (each for each in self.filter if isinstance(each, PreFilter))
         return tuple(dict.fromkeys((*configured, *needed)))
@@ -114,7 +114,7 @@ class Profile:
 
     @cached_property
     def pre_score(self) -> tuple[PreScore[Any], ...]:
-        """Configured pre-scores, then those that an enabled score cannot do without."""
+        """Configured pre-scores, then those that an enabled score needs."""
         configured = self._at("preScore")
         needed = (each for each, _ in self.score if isinstance(each, PreScore))
         return tuple(dict.fromkeys((*configured, *needed)))
@@ -177,7 +177,7 @@ def is_traceable(plugin: NodeFilter | NodeScore) -> bool:
 
 
 def known_plugins(registry: Registry) -> dict[str, KnownPlugin]:
-    """What the configuration must know of the plugins: their points and arguments."""
+    """Returns what the configuration must know about plugins: their points and arguments."""
     return {
         name: KnownPlugin(
             frozenset(point for point, kind in POINTS.items() if issubclass(plugin, kind)),

@@ -1,6 +1,6 @@
-"""Metrics: counters, gauges and histograms that cost little to add to.
+"""Metrics: counters, gauges and histograms that are cheap to add to.
 
-They are worked out when they are read. Plugins declare theirs with `counter`, `gauge` and
+They are evaluated when they are read. Plugins declare theirs with `counter`, `gauge` and
 `histogram`, and return them from `Plugin.metrics`.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 
 class Kind(StrEnum):
-    """What a metric is, in Prometheus' words."""
+    """The type of a metric, in Prometheus' words."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 
 class Level(StrEnum):
-    """How stable kube-scheduler promises a metric to be. OURS are not among its metrics."""
+    """The stability that kube-scheduler promises for a metric. OURS are Mooring's own."""
 
     STABLE = "STABLE"
     BETA = "BETA"
@@ -37,7 +37,7 @@ Bounds = tuple[float, ...]
 
 
 def exponential(start: float, factor: float, count: int) -> Bounds:
-    """Bucket bounds that grow by a factor, multiplied up one by one so that texts are equal too."""
+    """Returns bucket bounds that grow by a factor, multiplied one by one: texts are equal, too."""
     bounds = []
     for _ in range(count):
         bounds.append(start)
@@ -74,7 +74,7 @@ _GO_LARGEST, _GO_SMALLEST = 6, -4
 
 
 def as_go(value: float) -> str:
-    """A number as Go writes it. Labels are compared as texts: 1 and 1.0 would be two buckets."""
+    """Formats a number as Go does. Labels are compared as texts: 1 and 1.0 would be two buckets."""
     sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()
     power = Decimal(repr(value)).adjusted()
     if not value or _GO_SMALLEST <= power < _GO_LARGEST:
@@ -174,7 +174,7 @@ def counter(name: str, help_text: str, *labels: str) -> Counts:
 
 
 def gauge(name: str, help_text: str, *labels: str) -> Counts:
-    """Declares a gauge of a plugin: a number that comes and goes."""
+    """Declares a gauge of a plugin: a number that goes up and down."""
     return Counts(_declare(name, Kind.GAUGE, help_text, labels))
 
 
@@ -200,6 +200,6 @@ def _declare(name: str, kind: Kind, help_text: str, labels: Labels, buckets: Bou
 
 
 def _check_labels(metric: Metric, labels: Labels) -> None:
-    """Raises where the mistake is made, not when the metrics are read."""
+    """Raises at once, not when the metrics are read."""
     if len(labels) != len(metric.labels) or not all(isinstance(each, str) for each in labels):
         raise ValueError(f"metric {metric.name}: expected a text for {metric.labels}, got {labels}")

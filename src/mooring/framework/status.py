@@ -1,4 +1,4 @@
-"""How a plugin says no."""
+"""Rejections and errors of plugins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Describe = Callable[[int], str]
 
 
 class Code(StrEnum):
-    """What kind of no it is."""
+    """The kind of a rejection."""
 
     #: Evicting other pods might help.
     UNSCHEDULABLE = "Unschedulable"
@@ -41,7 +41,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A no to the pod as a whole, whichever node."""
+    """A rejection of the pod as a whole, on whichever node."""
 
     code: Code
     reasons: tuple[str, ...]
@@ -56,12 +56,12 @@ class Rejected:
 
 
 def unresolvable(*reasons: str) -> Rejected:
-    """A no that evicting other pods cannot change."""
+    """Makes a rejection that evicting other pods cannot change."""
     return Rejected(Code.UNRESOLVABLE, reasons)
 
 
 class PluginError(MooringError):
-    """A cycle that cannot be completed: a plugin broke or met something it must not guess about."""
+    """A cycle that cannot be completed: a plugin failed, or met a state that it must not guess."""
 
     def __init__(self, message: str, plugin: str = "") -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ class PluginError(MooringError):
 
 
 class BrokenRowsError(PluginError):
-    """A plugin broke on some rows: the first that is visited is told."""
+    """A plugin failed on some rows. The message is that of the first one visited."""
 
     def __init__(self, what: str, plugin: str, rows: Sequence[int], describe: Describe) -> None:
         super().__init__(f"{what}: {describe(rows[0])}", plugin)
@@ -79,7 +79,7 @@ class BrokenRowsError(PluginError):
         self.rows = rows
 
     def on(self, row: int) -> PluginError:
-        """The error of one row."""
+        """Returns the error of one row."""
         return PluginError(f"{self._what}: {self._describe(row)}", self.plugin)
 
 

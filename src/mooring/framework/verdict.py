@@ -34,12 +34,12 @@ class Verdict:
 
     @classmethod
     def accepting(cls, count: int) -> Verdict:
-        """A verdict that has nothing against any of that many rows."""
+        """Makes a verdict that accepts that many rows."""
         return cls((), np.empty((0, count), np.bool_))
 
     @classmethod
     def rejecting(cls, rejected: Mask, reason: Reason) -> Verdict:
-        """A verdict with a single reason."""
+        """Makes a verdict with a single reason."""
         return cls((reason,), rejected[np.newaxis])
 
     @property
@@ -59,7 +59,7 @@ class Verdict:
         return ~self.rejected
 
     def texts(self, at: int) -> tuple[str, ...]:
-        """The reasons against the row at a position, in order; equal texts come once."""
+        """Returns the reasons against the row at a position, in order; equal texts once."""
         texts = (
             reason.text
             for reason, failed in zip(self.reasons, self.failed, strict=True)
@@ -68,12 +68,12 @@ class Verdict:
         return tuple(dict.fromkeys(texts))
 
     def code(self, at: int) -> Code:
-        """What kind of no the row at a position got."""
+        """Returns the kind of rejection of the row at a position."""
         return Code.UNRESOLVABLE if self.unresolvable[at] else Code.UNSCHEDULABLE
 
     @lazy_property
     def unresolvable(self) -> Mask:
-        """The rows on which evicting pods cannot help."""
+        """Returns the rows on which evicting pods cannot help."""
         # One by one: ten times faster than to reduce them.
         unresolvable: Mask = np.zeros(self.failed.shape[1], np.bool_)
         for reason, failed in zip(self.reasons, self.failed, strict=True):
@@ -82,7 +82,7 @@ class Verdict:
         return unresolvable
 
     def counts(self, among: Mask) -> Iterator[tuple[str, int]]:
-        """How many of the given rows each reason rejects; equal texts of a row count once."""
+        """Returns how many of the rows each reason rejects; equal texts of a row count once."""
         by_text: dict[str, Mask] = {}
         for reason, failed in zip(self.reasons, self.failed, strict=True):
             known = by_text.get(reason.text)

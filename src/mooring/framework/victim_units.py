@@ -1,4 +1,4 @@
-"""Who may have to make way: pods, and groups that are evicted whole."""
+"""Units of victims: pods, and groups that are evicted as a whole."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class VictimUnit:
 
     @property
     def importance(self) -> tuple[int, bool, int, float]:
-        """Sorts the most important first."""
+        """A sort key that puts the most important first."""
         return (
             -self.priority,
             not self.is_group,
@@ -42,7 +42,7 @@ class VictimUnit:
 
 
 def find_units(nodes: Nodes, priority: int, among: Iterable[Pod] | None = None) -> list[VictimUnit]:
-    """The units of a lower priority, of all or with one of some pods; the most important first."""
+    """Returns units of lower priority, of all pods or of some; the most important first."""
     if among is None:
         among = (pod for row in nodes.order.tolist() for pod in nodes.pods(row).values())
     lesser = [each for each in _units(nodes, among, priority) if each.priority < priority]
@@ -50,14 +50,14 @@ def find_units(nodes: Nodes, priority: int, among: Iterable[Pod] | None = None) 
 
 
 def find_units_on(nodes: Nodes, row: int, priority: int) -> list[VictimUnit]:
-    """The units of a lower priority with a pod on a row, the most important first."""
+    """Returns units of lower priority with a pod on a row, the most important first."""
     return find_units(nodes, priority, nodes.pods(row).values())
 
 
 def choose_lesser(
     nodes: Nodes, priority: int, most: int, domains: NDArray[np.intp], seed: int
 ) -> list[tuple[Pod, ...]]:
-    """Two ways to choose so many of the pods of a lower priority; none if there are not so many.
+    """Yields two selections of that many pods of lower priority; none if there are fewer.
 
     First all such pods of some rows, those of a domain together, from a row on that the seed
     chooses. Then the least important ones of every row.
@@ -78,9 +78,9 @@ def choose_lesser(
 
 
 def find_lone_units(nodes: Nodes, rows: NDArray[np.intp], priority: int) -> LesserPods | None:
-    """The same for many rows, as columns; None if pods on them must go together with others.
+    """Returns the units of many rows as columns; None if pods must go together with others.
 
-    It is None, too, if a pod is not as important as its group.
+    It is None, too, if the priority of a pod differs from that of its group.
     """
     everyone = nodes.lesser_pods(_ABOVE_ALL, rows)
     grouped = np.zeros(len(everyone.slots), np.bool_)
@@ -100,7 +100,7 @@ def find_lone_units(nodes: Nodes, rows: NDArray[np.intp], priority: int) -> Less
 
 
 def count_disruptions(victims: Iterable[Pod], nodes: Nodes) -> int:
-    """How many groups are evicted whole, and how many pods of other groups besides."""
+    """Counts groups that are evicted as a whole, and pods of other groups."""
     if not nodes.groups.links:
         return 0
     found: set[object] = set()
@@ -112,7 +112,7 @@ def count_disruptions(victims: Iterable[Pod], nodes: Nodes) -> int:
 
 
 def _units(nodes: Nodes, pods: Iterable[Pod], priority: int) -> Iterator[VictimUnit]:
-    """The units of some pods; of pods without a group, only those of a lower priority."""
+    """Returns the units of some pods; of pods without a group, only those of lower priority."""
     seen: set[str] = set()
     groups = nodes.groups
     for pod in pods:
@@ -129,13 +129,13 @@ def _units(nodes: Nodes, pods: Iterable[Pod], priority: int) -> Iterator[VictimU
 
 
 def _placed_members(group: PodGroup, nodes: Nodes) -> tuple[Pod, ...]:
-    """The members of a group that are on nodes which are known."""
+    """Returns the members of a group that are on known nodes."""
     placed = nodes.groups.placed(group.group_key).values()
     return tuple(pod for pod in placed if nodes.row(pod.node_name) is not None)
 
 
 def makes_way(other: Pod, priority: int) -> bool:
-    """Whether a less important pod is on its way out because a scheduler evicted it."""
+    """Whether a less important pod is leaving because a scheduler evicted it."""
     return (
         other.priority < priority
         and other.terminating
@@ -149,11 +149,11 @@ def makes_way(other: Pod, priority: int) -> bool:
 
 
 def mark_violations(units: Sequence[VictimUnit], budgets: BudgetIndex) -> list[VictimUnit]:
-    """The units with how many of their pods would break a budget, in the order of importance."""
+    """Yields units with the number of their pods that would break a budget, by importance."""
     broken = iter(budgets.breaking([pod for unit in units for pod in unit.pods]))
     return [replace(unit, violations=sum(next(broken) for _ in unit.pods)) for unit in units]
 
 
 def spare_order(units: Sequence[VictimUnit]) -> list[VictimUnit]:
-    """The units in the order in which they are spared: those that break a budget first."""
+    """Returns the units in the order in which they are spared: those that break a budget first."""
     return sorted(units, key=lambda unit: not unit.violations)

@@ -1,4 +1,4 @@
-"""Events in a cluster, and which of them wake a pod that a plugin rejected.
+"""Events in a cluster, and which of them wake a rejected pod.
 
 Such a pod waits for an event that the plugin has registered. The plugin's hint then says whether
 the event may help the pod.
@@ -15,7 +15,7 @@ from mooring.objects.pod import Pod
 
 
 class Resource(StrEnum):
-    """The kinds of object that events are about; values are kube-scheduler's names."""
+    """The kinds of objects of events. The values are kube-scheduler's names."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -37,7 +37,7 @@ class Resource(StrEnum):
     __hash__ = str.__hash__
 
     def covers(self, other: Resource | str) -> bool:
-        """Whether a registration for this hears events about the other."""
+        """Whether a registration for this kind matches events about the other."""
         if self is other or self is Resource.ANYTHING:
             return True
         return self is Resource.POD and other in (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD)
@@ -68,7 +68,7 @@ class Action(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """Something that happened, or, in a registration, the things a plugin listens for."""
+    """An event, or in a registration the events that a plugin listens to."""
 
     #: A kind that is known, or what a custom one is called: `CustomKind.resource`.
     resource: Resource | str
@@ -77,9 +77,9 @@ class ClusterEvent:
     label: str = ""
 
     def hears(self, happened: ClusterEvent) -> bool:
-        """Whether this registration is meant by what happened.
+        """Whether this registration matches an event.
 
-        A generic update (all update bits) is only heard by who listens to every update.
+        A generic update (all update bits) matches only registrations for every update.
         """
         if self.resource is Resource.ANYTHING:
             return True
@@ -109,10 +109,10 @@ Reads = Callable[[Pod], Hashable]
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """What an event is about and what pods wait for: a pod that shares no topic is not asked.
+    """What an event is about, or what pods wait for. A pod that shares no topic is not asked.
 
-    A topic is any value that can be a key. None stands for all topics, and is right wherever it
-    would cost much to tell.
+    A topic is any hashable value. None stands for all topics, and is right wherever a narrower
+    answer would cost much.
     """
 
     of_event: Callable[[Any, Any], Iterable[Hashable] | None]
@@ -121,10 +121,10 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class Wakeup:
-    """A registration: after such an event a rejected pod is tried again if `hint` agrees.
+    """A registration: after such an event, a rejected pod is tried again if `hint` agrees.
 
     Of pods that have the same template, namespace and labels, that all plugins sign alike and for
-    which `reads` gives the same, one is asked for all, unless the event is about one of them.
+    which `reads` returns the same, one is asked for all, unless the event is about one of them.
     """
 
     event: ClusterEvent
@@ -144,7 +144,7 @@ def on(
     alike: bool = False,
     topics: Topics | None = None,
 ) -> Wakeup:
-    """Reads as a line of the table of events: on(NODE, ADD | UPDATE_NODE_LABEL, hint)."""
+    """Makes a registration that reads like a table: on(NODE, ADD | UPDATE_NODE_LABEL, hint)."""
     event = ClusterEvent(resource, action)
     known = alike or hint is None or reads is not None
     return Wakeup(event, hint, reads, known, topics)
@@ -159,7 +159,7 @@ ITSELF = Topics(_find_nothing)
 
 
 def if_changed(look: Callable[[Any], object]) -> Topics:
-    """For a hint that an update cannot win over unless `look` sees a difference in the object."""
+    """Wraps a hint: an update can help only if `look` sees a difference in the object."""
 
     def find(old: Any, new: Any) -> Iterable[Hashable] | None:
         return () if old is not None and new is not None and look(old) == look(new) else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from math import floor
 from typing import Any
 
-from mooring.framework.calls import PASSING
+from mooring.framework.plugin_fence import PASSING
 from mooring.objects.pod import Pod
 
 from .pod_heap import PodHeap

@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
-from mooring.framework.calls import PASSING
+from mooring.framework.plugin_fence import PASSING
 
 from .queued_pod import QueuedPod
 

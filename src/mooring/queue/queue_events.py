@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mooring.framework.calls import PASSING, expect
 from mooring.framework.observe import Observer
+from mooring.framework.plugin_fence import PASSING, expect
 from mooring.framework.wakeups import Action, ClusterEvent, Reads, Resource, Wakeup, on
 from mooring.objects.pod import Pod
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from math import floor
 from typing import Any
 
-from mooring.framework.calls import PASSING
+from mooring.framework.plugin_fence import PASSING
 from mooring.framework.wakeups import Wakeup
 
 from .companions import Companions, Kind, LikePods, TopicFile

@@ -22,9 +22,10 @@ from mooring.engine.actions import (
     WriteVolumes,
 )
 from mooring.engine.events import Applied, Bound, ClaimsRevoked, ClaimsWritten, Evicted, Removed
-from mooring.framework.calls import PluginFence, ask_reserve
+from mooring.framework.calls import ask_reserve
 from mooring.framework.device_writes import ClaimCreation
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
+from mooring.framework.plugin_fence import PluginFence
 from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
 from mooring.objects.in_tree import Attachable, Terms

@@ -15,10 +15,10 @@ from mooring.engine import diagnosis
 from mooring.engine.actions import Report
 from mooring.engine.cycle import Found, Window, conclude, decide
 from mooring.framework.attempt import Failed, Scored
-from mooring.framework.calls import PASSING, broken
 from mooring.framework.nominated import find_refused_by_nominated
 from mooring.framework.observe import SCORE, PointTimer
 from mooring.framework.plugin import MAX_SCORE
+from mooring.framework.plugin_fence import PASSING, make_error
 from mooring.framework.points import fits_on, pre_filter
 from mooring.framework.profile import Profile
 from mooring.framework.status import BrokenRowsError, PluginError
@@ -272,7 +272,7 @@ class Classes:
         plugin = error.plugin if isinstance(error, PluginError) else ""
         if plugin not in self._broke:
             self._broke.add(plugin)
-            why = broken("such pods are decided one by one", error)
+            why = make_error("such pods are decided one by one", error)
             self._report(Report(self._profile.name, str(why)))
 
     def _is_example(self, path: DecisionPath) -> bool:

@@ -14,7 +14,7 @@ from mooring.cluster import Cluster, Figures, Scope
 from mooring.cluster.changes import Change, RowChanges, unite
 from mooring.cluster.what_if import imagine_facts
 from mooring.framework.attempt import Failed, Filtered, PreFiltered
-from mooring.framework.calls import PASSING, ask_pre_filter, ask_watch
+from mooring.framework.calls import ask_pre_filter, ask_watch
 from mooring.framework.nominated import (
     COUNTED,
     filter_crowded,
@@ -24,6 +24,7 @@ from mooring.framework.nominated import (
 )
 from mooring.framework.observe import FILTER, PointTimer
 from mooring.framework.plugin import Filter, Narrowed, Plugin, PreFilter
+from mooring.framework.plugin_fence import PASSING
 from mooring.framework.points import fits_on
 from mooring.framework.profile import Profile
 from mooring.framework.status import Rejected

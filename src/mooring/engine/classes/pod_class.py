@@ -18,7 +18,6 @@ from mooring.cluster.changes import EVERYWHERE, Change, ChangeLog, RowChanges, u
 from mooring.framework.attempt import PreFiltered, Scored
 from mooring.framework.calls import (
     FILTERING,
-    PASSING,
     ask_filter,
     ask_levels,
     ask_normalize,
@@ -26,9 +25,7 @@ from mooring.framework.calls import (
     ask_pre_score,
     ask_score,
     ask_watch,
-    check_range,
     find_occurring,
-    make_plugin_error,
 )
 from mooring.framework.observe import FILTER, SCORE, Caller, PointTimer, make_caller
 from mooring.framework.plugin import (
@@ -43,6 +40,7 @@ from mooring.framework.plugin import (
     Score,
     Scores,
 )
+from mooring.framework.plugin_fence import PASSING, check_range, make_plugin_error
 from mooring.framework.points import pre_filter
 from mooring.framework.profile import Profile
 from mooring.framework.status import Rejected

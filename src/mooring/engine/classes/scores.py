@@ -7,15 +7,9 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Nodes, RowFacts, Rows
 from mooring.cluster.arrays import freeze
-from mooring.framework.calls import (
-    PASSING,
-    SCORING,
-    ask_normalize,
-    ask_score,
-    check_range,
-    make_plugin_error,
-)
+from mooring.framework.calls import SCORING, ask_normalize, ask_score
 from mooring.framework.plugin import MAX_SCORE, UPDATED, Reduction, Scores
+from mooring.framework.plugin_fence import PASSING, check_range, make_plugin_error
 
 from .batch import Batch, DomainBatch, Turns
 from .parts import Asked, ScoreColumn, Unserved

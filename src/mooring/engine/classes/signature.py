@@ -10,7 +10,7 @@ from operator import or_
 from mooring.cluster import Nodes
 from mooring.cluster.derived import Recent
 from mooring.engine.budget import is_ordinary
-from mooring.framework.calls import PASSING, ask_sign, ask_skips
+from mooring.framework.calls import ask_sign, ask_skips
 from mooring.framework.plugin import (
     TEMPLATE,
     UNSIGNABLE,
@@ -19,6 +19,7 @@ from mooring.framework.plugin import (
     Plugin,
     Sign,
 )
+from mooring.framework.plugin_fence import PASSING
 from mooring.framework.pod_trace import PodReads
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod, PodSpec

@@ -13,9 +13,10 @@ import numpy as np
 
 from mooring.framework.advice import MOST_EDITS, Advice, Advise, AdviseEviction
 from mooring.framework.attempt import Failed
-from mooring.framework.calls import PluginFence, ask_eviction_advice
+from mooring.framework.calls import ask_eviction_advice
 from mooring.framework.edits import AnyEdit, LowerRequest, RecoverNodes, Uncordon
 from mooring.framework.plugin import PreFilter
+from mooring.framework.plugin_fence import PluginFence
 from mooring.framework.status import PluginError
 
 from .case import NO_ROWS, Case, RowNumbers
