@@ -1,6 +1,7 @@
-"""Deciding: events come in with `handle`, decisions go out of `step` as actions.
+"""Decisions: events come in with `handle`, decisions go out of `step` as actions.
 
-Pure and synchronous: time arrives with each call, and nothing here waits, watches or writes.
+The engine is pure and synchronous: time arrives with each call, and nothing here waits, watches or
+writes.
 """
 
 from .engine import Engine

@@ -1,4 +1,4 @@
-"""What the engine asks to be done. What performs an action reports its outcome as an event."""
+"""The actions of the engine. Whoever performs an action reports its outcome as an event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .extender_answers import NodeVictims
 
 
 class PodRef(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Which pod, or group of pods, is meant: the uid tells it from another of the same name."""
+    """A reference to a pod or a group of pods; the uid tells it from another of the same name."""
 
     namespace: str
     name: str
@@ -56,7 +56,7 @@ class PodScheduledCondition(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PatchPodStatus(_Action, frozen=True, tag="patchPodStatus"):
-    """Write what changed of a pod's status. A nomination of None leaves that field alone."""
+    """Write the changed part of a pod's status. A nomination of None leaves that field alone."""
 
     pod: PodRef
     condition: PodScheduledCondition | None = None
@@ -81,7 +81,7 @@ class PatchPodGroupStatus(_Action, frozen=True, tag="patchPodGroupStatus"):
 
 
 class RecordEvent(_Action, frozen=True, tag="recordEvent"):
-    """Tell those who watch the cluster's events."""
+    """Write an event for people who watch the cluster."""
 
     pod: PodRef
     type: str
@@ -105,9 +105,9 @@ class EvictPod(_Action, frozen=True, tag="evictPod"):
 
 
 class WriteVolumes(_Action, frozen=True, tag="writeVolumes"):
-    """Write which volume goes to which claim and where claims are to be provisioned.
+    """Write which volume goes to which claim, and where claims are to be provisioned.
 
-    That it came true is seen from the volumes and claims; a failure is `BindingFailed`.
+    The volumes and claims show when it has come true; a failure is `BindingFailed`.
     """
 
     pod: PodRef
@@ -136,7 +136,7 @@ class AskExtender(_Action, frozen=True, tag="askExtender"):
 class WriteClaims(_Action, frozen=True, tag="writeClaims"):
     """Write which devices claims get and that a pod uses them, one claim after the other.
 
-    Outcome: `ClaimsWritten` or `BindingFailed`. That it came true is seen from the claims.
+    Outcome: `ClaimsWritten` or `BindingFailed`. The claims show when it has come true.
     """
 
     pod: PodRef
@@ -145,11 +145,11 @@ class WriteClaims(_Action, frozen=True, tag="writeClaims"):
 
 
 class RevokeClaims(_Action, frozen=True, tag="revokeClaims"):
-    """The pod will not be bound: it uses these claims no more.
+    """Take a pod that will not be bound out of these claims.
 
-    They keep their devices, but for the claim that was made for extended resources: it is deleted.
-    Outcome: `ClaimsRevoked`, as soon as it is known which claims have devices, and never before the
-    outcome of the pod's `WriteClaims`.
+    They keep their devices, except for the claim that was made for extended resources: it is
+    deleted. Outcome: `ClaimsRevoked`, as soon as it is known which claims have devices, and never
+    before the outcome of the pod's `WriteClaims`.
     """
 
     pod: PodRef
@@ -158,9 +158,9 @@ class RevokeClaims(_Action, frozen=True, tag="revokeClaims"):
 
 
 class ReleaseClaim(_Action, frozen=True, tag="releaseClaim"):
-    """A claim gives its devices back, or is deleted, so that its pod may get others.
+    """Free the devices of a claim, or delete it, so that its pod may get others.
 
-    That it came true is seen from the claim; a failure is `ReleaseFailed`.
+    The claim shows when it has come true; a failure is `ReleaseFailed`.
     """
 
     pod: PodRef
@@ -170,7 +170,7 @@ class ReleaseClaim(_Action, frozen=True, tag="releaseClaim"):
 class Report(_Action, frozen=True, tag="report"):
     """Tell the operators of the scheduler something that they should know.
 
-    Without a profile it concerns all of them.
+    Without a profile it concerns all profiles.
     """
 
     profile: str
@@ -197,43 +197,43 @@ _CUT = " ..."
 encode = msgspec.json.Encoder().encode
 
 
-def scheduled(pod: Pod, node_name: str, profile: str) -> RecordEvent:
-    """The event that a pod was bound."""
+def make_scheduled_event(pod: Pod, node_name: str, profile: str) -> RecordEvent:
+    """Makes the event that a pod was bound."""
     note = f"Successfully assigned {pod.key} to {node_name}"
     return RecordEvent(PodRef.to(pod), "Normal", "Scheduled", "Binding", note, profile)
 
 
-def failed_scheduling(pod: Pod, message: str, profile: str) -> RecordEvent:
-    """The event that a pod could not be placed; a long message is cut to what an event holds."""
+def make_failure_event(pod: Pod, message: str, profile: str) -> RecordEvent:
+    """Makes the event that a pod could not be placed, with a message cut to an event's size."""
     note = truncate(message)
     return RecordEvent(PodRef.to(pod), "Warning", "FailedScheduling", "Scheduling", note, profile)
 
 
-def waiting_for_devices(pod: Pod, node_name: str, profile: str) -> RecordEvent:
-    """The event that drivers have to make devices ready before a pod can be bound."""
+def make_device_wait_event(pod: Pod, node_name: str, profile: str) -> RecordEvent:
+    """Makes the event that drivers must prepare devices before a pod can be bound."""
     note = f"waiting for binding conditions for device on node {node_name}"
     ref = PodRef.to(pod)
     return RecordEvent(ref, "Normal", "BindingConditionsPending", "Scheduling", note, profile)
 
 
-def preempted(
+def make_preemption_event(
     victim: Pod, preemptor: Pod, node_name: str, profile: str, suffix: str = ""
 ) -> RecordEvent:
-    """The event, on the victim, that it had to make way."""
+    """Makes the event, on the victim, that it was preempted."""
     note = f"Preempted by pod {preemptor.uid} on node {node_name}{suffix}"
     about, related = PodRef.to(victim), PodRef.to(preemptor)
     return RecordEvent(about, "Normal", "Preempted", "Preempting", note, profile, related)
 
 
-def preempted_by_group(victim: Pod, group: PodGroup, profile: str) -> RecordEvent:
-    """The event, on the victim, that it had to make way for a group."""
+def make_group_preemption_event(victim: Pod, group: PodGroup, profile: str) -> RecordEvent:
+    """Makes the event, on the victim, that a group preempted it."""
     note = f"Preempted by podgroup {group.uid} on node cluster"
     about, related = PodRef.to(victim), PodRef.to_group(group)
     return RecordEvent(about, "Normal", "Preempted", "Preempting", note, profile, related)
 
 
 def truncate(message: str) -> str:
-    """The message, or as much of it as fits the note of an event."""
+    """Returns the message, or as much of it as fits the note of an event."""
     encoded = message.encode()
     if len(encoded) <= _NOTE_LIMIT:
         return message

@@ -1,6 +1,6 @@
-"""Attempts to place pods, from the decision until the pod is bound or back in the queue.
+r"""Attempts to place pods, from the decision until the pod is bound or back in the queue.
 
-One state machine, with a transition per method:
+One state machine, with a method per transition:
 
     decided ─▶ failed ─▶ queue, perhaps while victims are evicted
        └─▶ assumed ─▶ waits for permits ─▶ prepared (writes come true) ─▶ binding ─▶ bound
@@ -103,9 +103,9 @@ class Attempts:
         now: float,
         remedied: Remedied | None = None,
     ) -> None:
-        """A decision was made: the pod is placed, or it failed. None is a cluster without nodes.
+        """Carries out a decision: the pod is placed, or it failed. None means no nodes at all.
 
-        For one that failed, `remedied` is what the post-filters said; None if nobody asked them.
+        For a failed pod, `remedied` is what the post-filters said; None if they were not asked.
         """
         if isinstance(outcome, Found):
             self.evictions.forget(queued.pod.uid)
@@ -121,7 +121,7 @@ class Attempts:
         self.fail(queued, profile, failure, now)
 
     def refuse_costly(self, queued: QueuedPod, profile: Profile, now: float) -> bool:
-        """Leaves a pod alone if it is too costly, the longer the more often that was found."""
+        """Delays a pod that is too costly, longer each time that it is found to be."""
         why = budget.excess(queued.pod, self._cluster)
         if why is None:
             return False
@@ -144,7 +144,7 @@ class Attempts:
         now: float,
         remedied: Remedied | None,
     ) -> Failure:
-        """Asks the post-filters; where they find victims, these are evicted from now on."""
+        """Asks the post-filters; if they find victims, evicts these."""
         pod = queued.pod
         signed, failure = None, None
         if remedied is None and failed.known:
@@ -177,7 +177,7 @@ class Attempts:
         return failure
 
     def _evict(self, pod: Pod, remedied: Remedied, profile: Profile, now: float) -> None:
-        """Asks for the eviction of all victims that are not on their way out already."""
+        """Asks for the eviction of all victims that are not leaving already."""
         remedy = remedied.remedy
         victims = [each for each in remedy.victims if not each.terminating] if remedy else []
         if remedy is None or not victims:
@@ -191,17 +191,17 @@ class Attempts:
                 self.evictions.begin(pod, victim, remedied, profile, now)
                 continue
             where = remedy.node_name, profile.name, " (in kube-scheduler memory)."
-            self._emit(actions.preempted(victim, pod, *where))
+            self._emit(actions.make_preemption_event(victim, pod, *where))
 
     def _outrank(self, pod: Pod, node_name: str) -> None:
-        """Less important pods lose their nomination to the node."""
+        """Removes the nominations of less important pods to the node."""
         for other in list(self._cluster.nodes.nominations.on(node_name).values()):
             if other.priority < pod.priority:
                 self._cluster.nominate(other, "")
                 self._emit(PatchPodStatus(PodRef.to(other), nominated_node_name=""))
 
     def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, now: float) -> None:
-        """Returns the pod to the queue and tells why, unless it is no longer ours to place."""
+        """Returns the pod to the queue and says why, unless it is no longer ours to place."""
         pod = self._pending.get(queued.pod.uid)
         if pod is None:
             self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
@@ -229,7 +229,7 @@ class Attempts:
         self._tell(queued, pod, profile, failure)
 
     def fail_member(self, queued: QueuedPod, profile: Profile, failure: Failure) -> None:
-        """Tells why a member of a group was not placed, which returns to the queue as a whole."""
+        """Says why a member was not placed; its group returns to the queue as a whole."""
         pod = self._pending.get(queued.pod.uid)
         if pod is not None:
             self._nominate(pod, failure)
@@ -241,7 +241,7 @@ class Attempts:
 
     def _tell(self, queued: QueuedPod, pod: Pod, profile: Profile, failure: Failure) -> None:
         self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
-        self._emit(actions.failed_scheduling(pod, failure.message, profile.name))
+        self._emit(actions.make_failure_event(pod, failure.message, profile.name))
         patch = diagnosis.patch(pod, failure)
         if patch is not None:
             self._emit(patch)
@@ -249,7 +249,7 @@ class Attempts:
     # Placed
 
     def _place(self, queued: QueuedPod, profile: Profile, node_name: str, now: float) -> None:
-        """Assumes a pod on its node, and binds it unless somebody refuses or must wait."""
+        """Assumes a pod on its node, and binds it unless a plugin refuses or makes it wait."""
         pod = queued.pod
         nominated = ""
         if self._cluster.nodes.nominations.are_there:
@@ -269,7 +269,7 @@ class Attempts:
             self.go_on(placed, now)
 
     def take_over(self, placed: Placement, now: float) -> Failure | None:
-        """Goes on with a pod that is assumed and reserved: asks the permits, not yet binding it."""
+        """Continues with an assumed and reserved pod: asks permits, but does not bind it yet."""
         self._placements[placed.pod.uid] = placed
         return placement.ask_permits(placed, self._observer, now)
 
@@ -282,11 +282,11 @@ class Attempts:
             self._prepare(placed, now)
 
     def take_back(self, placed: Placement) -> None:
-        """Undoes a placement of which nobody was told."""
+        """Undoes a placement that was not announced to anybody."""
         self._take_back(placed)
 
     def oust(self, victim: Pod, plugin: str, now: float) -> bool:
-        """Takes back a victim that waits for its binding: whether it was one."""
+        """Takes back a victim that waits for its binding; returns whether it was one."""
         waiting = self.waiting.get(victim.uid)
         if waiting is not None:
             # It is bound nowhere yet, so that taking it back is enough.
@@ -294,7 +294,7 @@ class Attempts:
         return waiting is not None
 
     def permitted(self, uid: str, plugin: str, now: float) -> None:
-        """A permit that was waited for is given."""
+        """Handles a permit that was given."""
         waiting = self.waiting.get(uid)
         if waiting is None or waiting.permits.pop(plugin, None) is None:
             return
@@ -304,7 +304,7 @@ class Attempts:
             self._prepare(waiting, now)
 
     def permit_refused(self, uid: str, plugin: str, message: str, now: float) -> None:
-        """A permit that was waited for is refused, or took too long."""
+        """Handles a permit that was refused or took too long."""
         waiting = self.waiting.get(uid)
         if waiting is not None and plugin in waiting.permits:
             waited = now - waiting.waits_since
@@ -315,7 +315,7 @@ class Attempts:
             self._room_again(waiting, now)
 
     def look_after(self, waiting: Placement, now: float) -> None:
-        """Binds a pod whose wait is over, and gives up one whose time is."""
+        """Binds a pod whose wait is over, and gives up one whose time is over."""
         if waiting.state is PlacementState.PERMIT:
             for plugin, (until, seconds) in waiting.permits.items():
                 if until <= now:
@@ -354,7 +354,7 @@ class Attempts:
             self._bind(placed)
 
     def end_write(self, event: BindingFailed | ClaimsWritten, now: float) -> None:
-        """A binding failed, or what had to be written before it; or claims are written."""
+        """Handles the end of a write before a binding: claims were written, or something failed."""
         if isinstance(event, BindingFailed):
             self.binding_failed(event.uid, event.message, now)
             return
@@ -365,10 +365,10 @@ class Attempts:
             placed.devices_since = now
             if placed.device_writes is not None and placed.device_writes.slow_drivers:
                 name = placed.profile.name
-                self._emit(actions.waiting_for_devices(placed.pod, placed.node_name, name))
+                self._emit(actions.make_device_wait_event(placed.pod, placed.node_name, name))
 
     def _wait(self, placed: Placement, state: PlacementState) -> None:
-        """A pod must wait: others are told which node it is going to."""
+        """Lets a pod wait, and tells other pods which node it is going to."""
         placed.state = state
         self.waiting[placed.pod.uid] = placed
         ref = PodRef.to(placed.pod)
@@ -388,7 +388,7 @@ class Attempts:
         self._emit(bind)
 
     def bound(self, uid: str, now: float) -> None:
-        """A binding came true: the attempt is over."""
+        """Handles a successful binding: the attempt is over."""
         placed = self._placements.pop(uid, None)
         if placed is None:
             return
@@ -398,18 +398,18 @@ class Attempts:
         self._observer.pod_scheduled(name, queued.began, queued.attempts, waited)
         if queued.was_flushed:
             self._observer.flush_helped()
-        self._emit(actions.scheduled(placed.pod, placed.node_name, name))
+        self._emit(actions.make_scheduled_event(placed.pod, placed.node_name, name))
 
     # Taken back
 
     def binding_failed(self, uid: str, message: str, now: float) -> None:
-        """A binding, or what had to be written before it, failed."""
+        """Handles a failed binding, or a failed write before it."""
         placed = self._placements.get(uid)
         if placed is not None:
             self._give_up(placed, Failure(SCHEDULER_ERROR, message), now)
 
     def withdraw(self, pod: Pod, now: float) -> None:
-        """A pod was deleted before it was bound."""
+        """Ends the attempt of a pod that was deleted before it was bound."""
         self.evictions.forget(pod.uid)
         placed = self._placements.get(pod.uid)
         if placed is not None:
@@ -423,7 +423,7 @@ class Attempts:
         self.waiting.pop(uid, None)
 
     def _give_up(self, placed: Placement, failure: Failure, now: float) -> None:
-        """Undoes a placement; those who wait hear of the room before the pod itself returns."""
+        """Undoes a placement; waiting pods hear of the room before the pod itself returns."""
         self._take_back(placed)
         self._queue.wake(ASSIGNED_POD_DELETE, placed.pod, None, now)
         self.fail(placed.queued, placed.profile, failure, now)
@@ -431,7 +431,7 @@ class Attempts:
     def _take_back(self, placed: Placement) -> None:
         self.drop(placed.pod.uid)
         for problem in placement.unreserve(placed, self._cluster.nodes, self._observer):
-            self._emit(actions.failed_scheduling(placed.pod, problem, placed.profile.name))
+            self._emit(actions.make_failure_event(placed.pod, problem, placed.profile.name))
         writes = placed.device_writes
         if writes is not None:
             special = writes.creation is not None
@@ -440,6 +440,6 @@ class Attempts:
         self._cluster.forget(placed.pod.uid)
 
     def _room_again(self, placed: Placement, now: float) -> None:
-        """Other pods may try for what an assumed pod has given back."""
+        """Wakes pods that may use the room of an assumed pod that gave it back."""
         uid = placed.pod.uid
         self._queue.wake(ASSIGNED_POD_DELETE, placed.pod, None, now, lambda other: other.uid != uid)

@@ -1,8 +1,8 @@
 """How much work a decision may take. It is counted beforehand, so that decisions stay pure.
 
-A unit of work is one place of an array that is looked at, about a nanosecond. What a pod's rules
-cost follows from the pod and the size of the cluster alone: whether answers are reused makes no
-difference, and a replay counts the same.
+A unit of work is one array element that is read, about a nanosecond. The cost of a pod's rules
+follows from the pod and the size of the cluster alone: it does not depend on whether answers are
+reused, and a replay counts the same.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _ATTEMPT = re.compile(r"\(attempt (\d{1,9})\)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How many rules a template has, by what one of them costs."""
+    """How many rules a template has, by their cost."""
 
     #: Looked at for every node: expressions, selector labels, host ports.
     of_nodes: int
@@ -98,7 +98,7 @@ class Rules:
 
 
 def is_ordinary(pod: Pod) -> bool:
-    """Whether a pod has so few rules that nobody needs to count."""
+    """Whether a pod has so few rules that they need not be counted."""
     known = pod.spec.__dict__.get("_rule_count")
     if known is None:
         known = pod.spec.__dict__["_rule_count"] = rules_of(pod.spec).count
@@ -106,7 +106,7 @@ def is_ordinary(pod: Pod) -> bool:
 
 
 def work(pod: Pod, cluster: Cluster) -> int:
-    """The work of deciding about a pod, at most."""
+    """Returns the largest work that a decision about a pod may take."""
     rules, nodes = rules_of(pod.spec), cluster.nodes
     per_node, per_pod = len(nodes) + _CALL, len(cluster.pods) + _CALL
     taints = sum(map(len, nodes.taints.in_use()))
@@ -123,7 +123,7 @@ def work(pod: Pod, cluster: Cluster) -> int:
 
 
 def _claim_work(pod: Pod, cluster: Cluster, per_node: int) -> int:
-    """The work of finding out where the volumes of a pod are, can be bound, or can be made."""
+    """Returns the work of finding where the volumes of a pod are, can be bound, or can be made."""
     storage = cluster.nodes.storage
     claims = [storage.known_claim(f"{pod.namespace}/{use.name}") for use in pod.claims]
     unbound = [claim for claim in claims if claim is not None and not claim.is_bound]
@@ -139,7 +139,7 @@ def _claim_work(pod: Pod, cluster: Cluster, per_node: int) -> int:
 
 
 def excess(pod: Pod, cluster: Cluster, most: int | None = None) -> str | None:
-    """Why a pod is too costly to be decided; None if it is not."""
+    """Returns why a pod is too costly to be decided; None if it is not."""
     if is_ordinary(pod):
         return None
     needed = work(pod, cluster)
@@ -154,14 +154,14 @@ def excess(pod: Pod, cluster: Cluster, most: int | None = None) -> str | None:
 
 
 def member_work(pod: Pod, cluster: Cluster) -> int:
-    """The work of deciding about one of many like members of a group."""
+    """Returns the work of deciding about one of many like members of a group."""
     if not is_ordinary(pod):
         return work(pod, cluster)
     return _MEMBER + rules_of(pod.spec).terms * _PER_TERM_OF_MEMBER * len(cluster.nodes)
 
 
 def group_excess(members: Iterable[Pod], cluster: Cluster) -> str | None:
-    """Why a group is too costly to be decided; None if it is not."""
+    """Returns why a group is too costly to be decided; None if it is not."""
     works: dict[int, int] = {}
     needed = count = 0
     for pod in members:
@@ -179,7 +179,7 @@ def group_excess(members: Iterable[Pod], cluster: Cluster) -> str | None:
 
 
 def attempts_told(pod: Pod) -> int:
-    """How often a pod was too costly before, as its condition tells: by whichever scheduler."""
+    """Returns how often a pod was too costly before, as its condition says."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.reason == TOO_COSTLY:
             told = _ATTEMPT.search(condition.message or "")
@@ -188,20 +188,20 @@ def attempts_told(pod: Pod) -> int:
 
 
 def delay(attempt: int) -> float:
-    """How long a pod is left alone that was too costly for so many attempts, in seconds."""
+    """Returns how many seconds a pod waits that was too costly for that many attempts."""
     doublings = min(max(attempt - 1, 0), 10)
     return min(_FIRST_DELAY * 2.0**doublings, _LONGEST_DELAY)
 
 
 def delay_after(pod: Pod, cluster: Cluster) -> float:
-    """How long a pod is left alone after a decision: with many rules in proportion to them."""
+    """Returns how long a pod waits after a decision: with many rules, in proportion to them."""
     if is_ordinary(pod):
         return 0.0
     return _FIRST_DELAY * min(work(pod, cluster) / MOST_WORK, 1.0)
 
 
 def rules_of(spec: PodSpec) -> Rules:
-    """The rules of a template; counted once."""
+    """Returns the rules of a template; they are counted once."""
     known: Rules | None = spec.__dict__.get("_rules")
     if known is None:
         known = _count_rules(spec) if spec.template is spec else rules_of(spec.template)
@@ -212,7 +212,7 @@ def rules_of(spec: PodSpec) -> Rules:
 
 
 def _count_rules(spec: PodSpec) -> Rules:
-    """The rules of a template, its volumes left aside."""
+    """Counts the rules of a template without its volumes."""
     expressions, values = _node_rules(spec)
     affinity = spec.affinity
     terms = [
@@ -244,7 +244,7 @@ def _count_rules(spec: PodSpec) -> Rules:
 
 
 def _node_rules(spec: PodSpec) -> tuple[int, int]:
-    """How many expressions there are about nodes, terms counted too, and how many values."""
+    """Counts the expressions and terms about nodes, and their values."""
     required, preferred = spec.node_affinity.required, spec.node_affinity.preferred
     terms: list[NodeSelectorTerm] = [*(required.node_selector_terms if required else ())]
     terms += (each.preference for each in preferred)

@@ -1,4 +1,4 @@
-"""One scheduling cycle: which node for this pod, and why not the others. Changes nothing."""
+"""One scheduling cycle: the node for a pod, and why not the others. It changes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_PERCENT, _LEAST_PERCENT, _NODES_PER_PERCENT = 50, 5, 125
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """A node was found. `scored` is None where there was nothing to choose."""
+    """A node was found. `scored` is None if there was only one choice."""
 
     row: int
     pre_filtered: PreFiltered
@@ -36,7 +36,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 class Window(msgspec.Struct, frozen=True, gc=False):
-    """Where the search for feasible nodes starts, and how many of them are enough."""
+    """Where the search for feasible nodes starts, and how many are enough."""
 
     start: int = 0
     #: None looks at all nodes.
@@ -47,11 +47,11 @@ class Window(msgspec.Struct, frozen=True, gc=False):
     rows: NDArray[np.intp] | None = None
 
     def count(self, nodes: Nodes) -> int:
-        """How many nodes there are to this decision."""
+        """Returns how many nodes this decision considers."""
         return len(nodes) if self.rows is None else len(self.rows)
 
     def limit(self, rows: Rows) -> Rows:
-        """Those of some rows that there are to this decision."""
+        """Returns those rows that this decision considers."""
         if self.rows is None:
             return rows
         return self.rows if isinstance(rows, slice) else np.intersect1d(rows, self.rows)
@@ -64,14 +64,14 @@ EVERY_NODE = Window()
 
 
 def decide(profile: Profile, pod: Pod, nodes: Nodes, window: Window = EVERY_NODE) -> Found | Failed:
-    """Finds the best node for a pod. PluginError means that the cycle cannot be completed."""
+    """Finds the best node for a pod. Raises PluginError if the cycle cannot be completed."""
     return conclude(profile, pod, pre_filter(profile, pod, nodes), nodes, window)
 
 
 def conclude(
     profile: Profile, pod: Pod, prepared: PreFiltered, nodes: Nodes, window: Window = EVERY_NODE
 ) -> Found | Failed:
-    """Finds the best node for a pod, given what the pre-filters said."""
+    """Finds the best node for a pod, given the result of the pre-filters."""
     if prepared.rejected is not None:
         return Failed(prepared, None, window.count(nodes))
     nominated = try_nominated(profile, pod, prepared, nodes, window)
@@ -114,7 +114,7 @@ def find_feasible(
 def try_nominated(
     profile: Profile, pod: Pod, prepared: PreFiltered, nodes: Nodes, window: Window = EVERY_NODE
 ) -> Filtered | None:
-    """The answer for the node that the pod is nominated to; it is looked at before all others."""
+    """Returns the answer for the nominated node, which is looked at before all others."""
     name = nodes.nominations.node_of(pod)
     row = nodes.row(name) if name else None
     if row is None or not window.has(row):
@@ -124,7 +124,7 @@ def try_nominated(
 
 
 def limit(window: Window, profile: Profile, filtered: Filtered, nodes: Nodes) -> Filtered:
-    """Drops what a search that stops early would not have looked at."""
+    """Drops rows that a search which stops early would not have looked at."""
     enough = _enough(window, profile, len(filtered.rows))
     if enough is None or np.count_nonzero(filtered.feasible) <= enough:
         return filtered
@@ -137,7 +137,7 @@ def limit(window: Window, profile: Profile, filtered: Filtered, nodes: Nodes) ->
 
 
 def visit(window: Window, rows: NDArray[np.intp], nodes: Nodes) -> NDArray[np.intp]:
-    """The positions of rows, in the order in which a search looks at them."""
+    """Returns the positions of rows, in the order in which a search looks at them."""
     position = np.full(len(nodes.alive), -1, np.intp)
     position[rows] = np.arange(len(rows))
     visited = position[nodes.order]
@@ -145,7 +145,7 @@ def visit(window: Window, rows: NDArray[np.intp], nodes: Nodes) -> NDArray[np.in
 
 
 def _enough(window: Window, profile: Profile, count: int) -> int | None:
-    """How many feasible nodes end the search; None is all of them."""
+    """Returns how many feasible nodes end the search; None means all."""
     if not profile.score and not window.is_extended:
         return 1
     if not window.percentage or window.percentage >= 100 or count < _ALWAYS_LOOK_AT:
@@ -154,7 +154,7 @@ def _enough(window: Window, profile: Profile, count: int) -> int | None:
 
 
 def sample_size(count: int) -> int:
-    """How many feasible ones of so many nodes kube-scheduler looks for, if no percentage is set."""
+    """Returns how many feasible nodes kube-scheduler looks for, if no percentage is set."""
     if count < _ALWAYS_LOOK_AT:
         return count
     percentage = max(_MOST_PERCENT - count // _NODES_PER_PERCENT, _LEAST_PERCENT)
@@ -162,13 +162,13 @@ def sample_size(count: int) -> int:
 
 
 def first_visited(rows: NDArray[np.intp], nodes: Nodes, start: int) -> int:
-    """The row that comes first in the visit order from `start`."""
+    """Returns the row that comes first in the visit order from `start`."""
     turns = (nodes.ranks[rows] - start) % len(nodes)
     return int(rows[np.argmin(turns)])
 
 
 def first_best(scored: Scored, nodes: Nodes, start: int) -> int:
-    """The row with the highest total; among equals the first in the visit order from `start`."""
+    """Returns the row with the highest total; of equals the first in visit order from `start`."""
     best = scored.best()
     if len(best) == 1:
         return int(best[0])
@@ -176,7 +176,7 @@ def first_best(scored: Scored, nodes: Nodes, start: int) -> int:
 
 
 def looked_at(outcome: Found | Failed, window: Window, profile: Profile) -> int:
-    """By how many nodes the next search starts later: only where a search may stop early."""
+    """Returns by how many nodes the next search starts later, if a search may stop early."""
     if outcome.filtered is None or (isinstance(outcome, Found) and outcome.nominated_path):
         return 0
     if _enough(window, profile, len(outcome.filtered.rows)) is None:

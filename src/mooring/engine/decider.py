@@ -1,4 +1,4 @@
-"""Decisions about single pods: at which node the search begins, and which class answers."""
+"""Decides about single pods: at which node the search begins, and which class answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLACEMENTS_PER_TURN = 16
 
 
 class Decider:
-    """Decides about pods of all profiles as things are, without a consequence for the cluster."""
+    """Decides about pods of all profiles, without changing the cluster."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Decider:
     def decide(
         self, profile: Profile, pod: Pod, rows: NDArray[np.intp] | None = None
     ) -> Found | Failed | None:
-        """The decision about a pod; None without nodes. With rows, there are no others."""
+        """Decides about a pod; returns None without nodes. With rows, only these count."""
         count = len(self._cluster.nodes)
         if not count:
             return None
@@ -65,21 +65,21 @@ class Decider:
         return outcome
 
     def decide_member(self, pod: Pod, domain: Domain) -> Found | Failed | None:
-        """The decision about a member of a group on the nodes of a domain."""
+        """Decides about a member of a group on the nodes of a domain."""
         return self.decide(self._profiles[pod.spec.scheduler_name], pod, domain.rows)
 
     def find_class(self, pod: Pod) -> PodClass | None:
-        """What is known of pods like one."""
+        """Returns the class of pods like one."""
         return self._classes[pod.spec.scheduler_name].find_class(pod, EVERY_NODE)
 
     def survey(self, pod: Pod) -> PodSurvey:
-        """What plugins say of a pod about which extenders are asked as well."""
+        """Returns what plugins say about a pod that extenders are asked about, too."""
         profile, count = self._profiles[pod.spec.scheduler_name], len(self._cluster.nodes)
         window = self._make_window(profile, count, offset=self._survey_start)
         return PodSurvey(profile, pod, self._cluster, self._classes[profile.name], window)
 
     def count_survey(self, profile: Profile, survey: PodSurvey) -> None:
-        """The next search begins where one that began a decision ended."""
+        """Makes the next search begin where the one of a decision ended."""
         if profile.percentage_of_nodes_to_score:
             self.start += survey.looked_at
         else:
@@ -88,7 +88,7 @@ class Decider:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """What is decided in here has no say in later decisions."""
+        """Keeps decisions within the context from influencing later ones."""
         turn = self.start, self._placed_in_turn
         try:
             yield
@@ -102,7 +102,7 @@ class Decider:
         return Window(start, profile.percentage_of_nodes_to_score, self._is_extended, rows)
 
     def _take_turn(self, count: int) -> None:
-        """Counts a placement; after some, ties begin at the next of so many nodes."""
+        """Counts a placement; after some, ties begin at the next of that many nodes."""
         self._placed_in_turn += 1
         if self._placed_in_turn >= _PLACEMENTS_PER_TURN * count:
             self._placed_in_turn = 0

@@ -1,4 +1,4 @@
-"""Why an attempt failed: the text that users read, who is to blame, and what is written of it."""
+"""Diagnoses a failed attempt: the message for users, the plugins to blame, the status to write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why an attempt came to nothing, and what follows. A nomination of None is left alone."""
+    """Why an attempt failed, and what follows. A nomination of None is left alone."""
 
     reason: str
     message: str
@@ -33,7 +33,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def rejectors(failed: Failed) -> frozenset[str]:
-    """The plugins whose rejection a change in the cluster might lift."""
+    """Returns the plugins whose rejection a change in the cluster might lift."""
     named = {*failed.pre_filtered.narrowed_by, *failed.overruled}
     if failed.pre_filtered.rejected_by:
         named.add(failed.pre_filtered.rejected_by)
@@ -44,7 +44,7 @@ def rejectors(failed: Failed) -> frozenset[str]:
 
 
 def message(failed: Failed, post_filter_message: str = "") -> str:
-    """The text of the PodScheduled condition."""
+    """Returns the text of the PodScheduled condition."""
     text = f"0/{failed.node_count} nodes are available:"
     if failed.pre_filtered.rejected is not None:
         text += f" {failed.pre_filtered.rejected.message}."
@@ -58,13 +58,13 @@ def message(failed: Failed, post_filter_message: str = "") -> str:
     return text
 
 
-def refused(reasons: tuple[str, ...]) -> str:
-    """The text when the chosen node was refused afterwards, by a reserve or a permit."""
+def describe_refusal(reasons: tuple[str, ...]) -> str:
+    """Returns the text if a reserve or permit plugin refused the chosen node afterwards."""
     return f"0/1 nodes are available: {', '.join(f'1 {each}' for each in sorted(reasons))}."
 
 
 def _histogram(failed: Failed) -> list[str]:
-    """Counted reasons, sorted as texts, so that "10 x" comes before "2 x"."""
+    """Returns counted reasons, sorted as texts, so that "10 x" comes before "2 x"."""
     counts: Counter[str] = Counter()
     explicit = 0
     if failed.filtered is not None:
@@ -72,19 +72,19 @@ def _histogram(failed: Failed) -> list[str]:
             counts[reason] += count
         explicit = failed.filtered.rejected_count
     if failed.pre_filtered.node_names is not None:
-        counts[outside(narrowing(failed.pre_filtered, failed.tried_first))] += (
+        counts[describe_outside(find_narrowing(failed.pre_filtered, failed.tried_first))] += (
             failed.node_count - explicit
         )
     return sorted(f"{count} {reason}" for reason, count in counts.items() if count)
 
 
-def outside(plugins: set[str]) -> str:
-    """Why the nodes were not looked at that pre-filters left out."""
+def describe_outside(plugins: set[str]) -> str:
+    """Returns why nodes that pre-filters left out were not looked at."""
     return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]"
 
 
-def narrowing(pre_filtered: PreFiltered, tried_first: Filtered | None) -> set[str]:
-    """The plugins that are told to have left nodes out."""
+def find_narrowing(pre_filtered: PreFiltered, tried_first: Filtered | None) -> set[str]:
+    """Returns the plugins that are reported to have left nodes out."""
     # A nominated node is tried before the others: plugins that rejected it are listed as well.
     return {*pre_filtered.narrowed_by, *(tried_first.rejectors() if tried_first else ())}
 
@@ -92,12 +92,12 @@ def narrowing(pre_filtered: PreFiltered, tried_first: Filtered | None) -> set[st
 def refusal(plugin: str, answer: Rejected) -> Failure:
     if answer.code is Code.ERROR:
         return Failure(SCHEDULER_ERROR, answer.message)
-    message = refused(answer.reasons)
+    message = describe_refusal(answer.reasons)
     return Failure(UNSCHEDULABLE, message, rejectors=frozenset({plugin}))
 
 
 def patch(pod: Pod, failure: Failure) -> PatchPodStatus | None:
-    """What is to be written to the pod's status; None when it says so already."""
+    """Returns the patch of the pod's status; None if the status says so already."""
     condition: PodScheduledCondition | None = PodScheduledCondition(
         failure.reason, failure.message, pod.generation
     )

@@ -1,4 +1,4 @@
-"""The engine: takes in events, makes decisions, asks for actions."""
+"""The engine takes in events, makes decisions, and returns actions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _SWEEP_EVERY = 60.0
 
 
 class Engine:
-    """A scheduler without a clock or a connection: `handle` events, `step` for actions."""
+    """A scheduler without clock or connection: `handle` takes events, `step` returns actions."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Engine:
         return GroupedQueue(groups, self._hold_group, **settings)
 
     def handle(self, event: Event, now: float) -> None:
-        """Takes in what happened. An object that raises something is left out until it changes."""
+        """Takes in an event. An object that raises an exception is left out until it changes."""
         began = self._observer.clock()
         try:
             if isinstance(event, Applied):
@@ -208,20 +208,20 @@ class Engine:
 
     @property
     def caught(self) -> Mapping[str, int]:
-        """How many exceptions were caught, by what raised them: an object, an outcome, an attempt.
+        """How many exceptions were caught, by their origin: an object, an outcome, an attempt.
 
-        What plugins raise while they are asked is not among them: it is an answer.
+        Exceptions of plugins at extension points are not among them: they are answers.
         """
         return self._fence.caught
 
     @property
     def too_costly(self) -> Mapping[str, int]:
-        """How often pods of each profile were too costly to be decided."""
+        """How many pods of each profile were too costly to be decided."""
         return self._attempts.too_costly
 
     @property
     def preemptions(self) -> PreemptionLog:
-        """Who was evicted for whom lately."""
+        """The latest preemptions."""
         return self._attempts.preemptions
 
     def _handle_outcome(self, event: Event, now: float) -> None:
@@ -259,7 +259,7 @@ class Engine:
             self._intake.take_back(uid, now, is_waiting)
 
     def step(self, now: float, budget: int = 1) -> list[Action]:
-        """Makes up to `budget` decisions; returns what is to be done since the last step."""
+        """Makes up to `budget` decisions; returns the actions since the last step."""
         self._do_what_is_due(now)
         for _ in range(budget):
             queued = self.queue.pop(now)
@@ -280,7 +280,7 @@ class Engine:
         return taken
 
     def _do_what_is_due(self, now: float) -> None:
-        """Does what needs no event, only time."""
+        """Does what is due by time, without an event."""
         if self._groups is not None:
             self._groups.look_after(now)
         if self._attempts.waiting or self._consultations.waiting:
@@ -307,7 +307,7 @@ class Engine:
             classes.sweep()
 
     def next_step(self, now: float) -> float | None:
-        """The earliest time at which `step` has something to do without a further event."""
+        """Returns the earliest time at which `step` has work to do without a further event."""
         if self._answers:
             return now
         moments = [
@@ -322,11 +322,11 @@ class Engine:
 
     @property
     def pending_pods(self) -> Mapping[str, Pod]:
-        """The pods by uid that are ours to place and of whose place nobody else knows yet."""
+        """Returns the pods by uid that are ours to place and not known to be bound."""
         return self._intake.pending
 
     def placement(self, uid: str) -> Placement | None:
-        """A pod's way to its node: from the decision until it is bound."""
+        """Returns the placement of a pod: from the decision until it is bound."""
         return self._attempts.get(uid)
 
     # One attempt
@@ -339,7 +339,7 @@ class Engine:
         profile = self.profiles[pod.spec.scheduler_name]
         if pod.terminating:
             text = f"skip schedule deleting pod: {pod.key}"
-            self._emit(actions.failed_scheduling(pod, text, profile.name))
+            self._emit(actions.make_failure_event(pod, text, profile.name))
             self.queue.done(pod.uid)
             return
         if self.cluster.pod(pod.uid) is not None:
@@ -359,7 +359,7 @@ class Engine:
         self._attempts.conclude(queued, profile, outcome, now)
 
     def _consult(self, queued: QueuedPod, profile: Profile, now: float) -> None:
-        """Begins a decision in which extenders have a say."""
+        """Begins a decision in which extenders take part."""
         survey = self._decider.survey(queued.pod)
         self._consultations.begin(queued, survey, now)
         self._decider.count_survey(profile, survey)
@@ -401,12 +401,12 @@ class Engine:
         groups.attempt(entry, self.profiles, decide, now)
 
     def decide_group(self, group: PodGroup, members: Sequence[Pod]) -> GroupDecision:
-        """The decision about a group as things are; its trial is to be kept or undone."""
+        """Decides about a group as things are; the caller keeps or undoes its trial."""
         profile = self.profiles[members[0].spec.scheduler_name]
         return self.gangs.decide(group, members, profile, self.decide_member)
 
     def consider_group(self, group: PodGroup, members: Sequence[Pod]) -> GroupDecision:
-        """The same to be told and not to be carried out: it has no say in later decisions."""
+        """Decides the same without consequences: it does not influence later decisions."""
         profile = self.profiles[members[0].spec.scheduler_name]
         decider = replace(self.gangs, observer=UNOBSERVED)
         with self._decider.hold():
@@ -417,14 +417,14 @@ class Engine:
                 raise
 
     def _find_alike(self, profile: Profile, pod: Pod) -> SharedFailure | None:
-        """What a pod that fits nowhere shares with those that do not either; None if nothing."""
+        """Returns what a pod that fits nowhere shares with like pods; None if nothing."""
         if self._consultations.concerns(pod):
             # Nobody knows what an extender reads.
             return None
         return self.classes[profile.name].find_alike(pod)
 
     def _give_up(self, queued: QueuedPod, error: Exception, now: float) -> None:
-        """An attempt raised what no plugin is to blame for: the pod goes back to the queue."""
+        """Returns a pod to the queue whose attempt raised an exception of no plugin."""
         if self._groups is not None and isinstance(queued, QueuedGroup):
             self._fence.end_group_attempt(queued.members)
             self._groups.give_up(queued, self.profiles, describe(error), now)
@@ -439,11 +439,11 @@ class Engine:
             self._fence.leave_out(queued.pod, again)
 
     def _vanish(self, pod: Pod, now: float) -> None:
-        """A pod was deleted before it was bound."""
+        """Handles a pod that was deleted before it was bound."""
         self._attempts.withdraw(pod, now)
 
     def _admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
-        """Asks the pre-enqueue plugins, first of all the one that said no last."""
+        """Asks the pre-enqueue plugins, first the one that refused last."""
         began = self._observer.clock()
         profile = self.profiles[pod.spec.scheduler_name]
         answer = self._attempts.evictions.hold_back(pod.uid) or ask_to_queue(profile, pod, last)
@@ -452,12 +452,12 @@ class Engine:
             plugin, refused = answer
             status = refused.code.value
             if refused.code is Code.ERROR and plugin != last:
-                self._emit(actions.failed_scheduling(pod, refused.message, profile.name))
+                self._emit(actions.make_failure_event(pod, refused.message, profile.name))
         self._observer.point_ran(PRE_ENQUEUE, status, profile.name, began)
         return answer
 
     def _hold_group(self, key: GroupKey, scheduler: str) -> tuple[str, Rejected] | None:
-        """Why no member of a group must be tried whatever the plugins say."""
+        """Returns why no member of a group may be tried, whatever the plugins say."""
         assert self._groups is not None, "there are groups in the queue"
         began = self._observer.clock()
         held = self._groups.hold_back(key)
@@ -470,13 +470,13 @@ class Engine:
         return held
 
     def _tell_of_order(self, error: BaseException) -> None:
-        """The queue cannot use the order of its plugin."""
+        """Reports that the queue cannot use the order of its plugin."""
         plugin = next(iter(self.profiles.values())).queue_sort
         broke = make_error(f'running QueueSort plugin "{plugin.name}"', error)
         self._emit(Report("", f"{broke}; pods are ordered by priority and age from now on"))
 
     def _connect_attempts(self) -> None:
-        """Lets attempts ask which pods are alike, and plugins answer pods that need permits."""
+        """Lets attempts ask which pods are alike, and lets plugins give permits."""
         self._attempts.find_alike = self._find_alike
         for profile in self.profiles.values():
             for plugin in profile.permit:

@@ -1,4 +1,4 @@
-"""What the engine is told: objects seen or gone, and the outcomes of its actions."""
+"""The events of the engine: objects seen or gone, and the outcomes of its actions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ClaimsWritten(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClaimsRevoked(msgspec.Struct, frozen=True, gc=False):
-    """A RevokeClaims action is done, and nothing that was written before it comes true any more."""
+    """A RevokeClaims action is done, and no earlier write can come true any more."""
 
     uid: str
     #: The claims that have devices all the same, in the version in which they were read.
@@ -57,26 +57,26 @@ class ReleaseFailed(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodEnded(msgspec.Struct, frozen=True, gc=False):
-    """A pod that was bound has run to its end or is gone, of which no watch has told."""
+    """A bound pod has ended or is gone, and no watch has reported it."""
 
     uid: str
 
 
 class Unbound(msgspec.Struct, frozen=True, gc=False):
-    """A pod that was bound has no node after all; it will be tried again."""
+    """A bound pod has no node after all; it will be tried again."""
 
     uid: str
 
 
 class Permitted(msgspec.Struct, frozen=True, gc=False):
-    """A plugin that let a pod wait now lets it go on."""
+    """A plugin gives its permit to a pod that waits for it."""
 
     uid: str
     plugin: str
 
 
 class PermitRefused(msgspec.Struct, frozen=True, gc=False):
-    """A plugin that let a pod wait refuses it."""
+    """A plugin refuses its permit to a pod that waits for it."""
 
     uid: str
     plugin: str

@@ -1,4 +1,4 @@
-"""What extenders answer, as far as decisions read it."""
+"""The answers of extenders, as far as decisions read them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class FilterAnswer(msgspec.Struct, frozen=True, tag_field="to", tag="filter", omit_defaults=True):
-    """Which of the nodes suit the pod, and why others do not."""
+    """The nodes that suit the pod, and why others do not."""
 
     #: The names that were answered; None where there were none.
     node_names: tuple[str, ...] | None = None
@@ -21,7 +21,7 @@ class FilterAnswer(msgspec.Struct, frozen=True, tag_field="to", tag="filter", om
 class PrioritizeAnswer(
     msgspec.Struct, frozen=True, tag_field="to", tag="prioritize", omit_defaults=True
 ):
-    """How much the extender likes nodes: a score for each host."""
+    """The extender's scores, by host."""
 
     hosts: tuple[str, ...] = ()
     scores: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
-"""The fence around each event and each attempt: what one of them raises stops no other.
+"""The fence around each event and each attempt: an exception in one stops no other.
 
-An object that raises while it is taken in may have been counted in part. It is left out, and the
-cluster is counted anew from all other objects.
+An object that raises an exception may have been counted in part. It is left out, and the cluster is
+counted anew from all other objects.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .intake import Intake
 
 @dataclass(slots=True)
 class Fence:
-    """Puts the engine in order after something was raised, and says so in a report."""
+    """Repairs the engine after an exception, and reports it."""
 
     cluster: Cluster
     queue: Queue
@@ -39,14 +39,14 @@ class Fence:
     caught: Counter[str] = field(default_factory=Counter)
 
     def catch(self, event: Event, error: Exception, now: float) -> None:
-        """An event raised something while it was taken in."""
+        """Handles an exception that an event raised."""
         if isinstance(event, Applied | Removed):
             self.leave_out(event.object, error)
         else:
             self._drop_outcome(event, error, now)
 
     def leave_out(self, item: Any, error: Exception) -> None:
-        """An object could not be taken in: it is as if it were not there, until it changes."""
+        """Leaves out an object that could not be taken in, until it changes."""
         kind = type(item).__name__
         self._tell(f"{kind} {getattr(item, 'key', '') or item.name}", kind, error)
         try:
@@ -57,7 +57,7 @@ class Fence:
         self._recount(item)
 
     def _drop_outcome(self, event: Event, error: Exception, now: float) -> None:
-        """The outcome of an action could not be taken in: its pod is tried again."""
+        """Drops an outcome that could not be taken in: its pod is tried again."""
         uid = getattr(event, "preemptor_uid", "") or getattr(event, "uid", "")
         self.caught[type(event).__name__] += 1
         self._report(f"the outcome {type(event).__name__} of pod {uid} is ignored", error)
@@ -74,12 +74,12 @@ class Fence:
             self.queue.add(pod, now)
 
     def end_attempt(self, uid: str) -> None:
-        """An attempt raised something: the placement of its pod ends, however far it came."""
+        """Ends the placement of a pod whose attempt raised an exception."""
         self.caught["attempt"] += 1
         self._take_back(uid)
 
     def end_group_attempt(self, uids: Iterable[str]) -> None:
-        """An attempt for a group raised something: whatever was tried of it ends."""
+        """Ends an attempt for a group that raised an exception, and undoes it."""
         self.caught["attempt"] += 1
         for uid in list(uids):
             self.attempts.drop(uid)
@@ -122,7 +122,7 @@ class Fence:
 
 
 def describe(error: Exception) -> str:
-    """What was raised, and where."""
+    """Describes an exception and where it was raised."""
     frames = extract_tb(error.__traceback__)
     where = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"

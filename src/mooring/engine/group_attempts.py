@@ -55,7 +55,7 @@ class GroupEvictions:
 
 
 class GroupAttempts:
-    """Decides groups and carries out what was decided."""
+    """Decides groups and carries out the decisions."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class GroupAttempts:
         self._partial.look_after(now)
 
     def next_deadline(self) -> float | None:
-        """When something is due without any event."""
+        """Returns when something is due without any event."""
         moments = (self._protector.next_deadline(), self._partial.next_deadline())
         return min((each for each in moments if each is not None), default=None)
 
@@ -110,7 +110,7 @@ class GroupAttempts:
     def give_up(
         self, entry: QueuedGroup, profiles: Mapping[str, Profile], text: str, now: float
     ) -> None:
-        """An attempt raised what no plugin is to blame for: the group goes back to the queue."""
+        """Returns a group to the queue whose attempt raised an exception of no plugin."""
         failure = Failure(SCHEDULER_ERROR, text)
         for member in entry.in_order:
             profile = profiles[member.pod.spec.scheduler_name]
@@ -118,7 +118,7 @@ class GroupAttempts:
         self._queue.return_group(entry, GroupReturn.FAILED, now)
 
     def _begin(self, member: QueuedPod, began: float) -> bool:
-        """Begins with a member as it is now, unless it is being deleted or has a node already."""
+        """Begins with a member in its present form, unless it is being deleted or has a node."""
         uid = member.pod.uid
         pod = self._pending.get(uid)
         if pod is not None and not pod.terminating and self._cluster.pod(uid) is None:
@@ -126,12 +126,12 @@ class GroupAttempts:
             return True
         if pod is not None and pod.terminating:
             text = f"skip schedule deleting pod: {pod.key}"
-            self._emit(actions.failed_scheduling(pod, text, pod.spec.scheduler_name))
+            self._emit(actions.make_failure_event(pod, text, pod.spec.scheduler_name))
         self._queue.member_placed(uid)
         return False
 
     def _find_excess(self, pods: Sequence[Pod]) -> str | None:
-        """Why a group, or one of its members, is too costly to be decided; None if it is not."""
+        """Returns why a group or one of its members is too costly to be decided; else None."""
         for pod in pods:
             why = None if budget.is_ordinary(pod) else budget.excess(pod, self._cluster)
             if why is not None:
@@ -146,7 +146,7 @@ class GroupAttempts:
         why: str,
         now: float,
     ) -> None:
-        """Leaves a group alone that is too costly to be decided."""
+        """Delays a group that is too costly to be decided."""
         self._attempts.too_costly[profile.name] += 1
         text = f"0/{len(self._cluster.nodes)} nodes are available: {why}."
         failure = Failure(budget.TOO_COSTLY, f"{text} It is tried again later.")
@@ -195,9 +195,10 @@ class GroupAttempts:
     def _keep(
         self, members: Mapping[str, QueuedPod], decision: GroupDecision, now: float
     ) -> list[tuple[QueuedPod, Failure]]:
-        """Binds what was placed in the trial; returns the members that a permit refused.
+        """Binds the members that were placed in the trial; returns those that a permit refused.
 
-        Permits are asked for all members before any is bound. If too many are refused, nobody is.
+        Permits are asked for all members before any is bound. If too many are refused, none is
+        bound.
         """
         trial = decision.trial
         self._evictions.pop(decision.group.uid, None)
@@ -237,7 +238,7 @@ class GroupAttempts:
             self._emit(PatchPodGroupStatus(PodRef.to_group(group), condition))
 
     def _tell_group(self, decision: GroupDecision, profile: Profile) -> None:
-        """Tells on the group itself what it lacks, or that another way was found."""
+        """Records an event on the group: what it lacks, or that another way was found."""
         found_by = decision.result.found_by
         note = f"Placed in a way that was {found_by}" if found_by else diagnose(decision)
         if note is not None and not decision.is_waiting:
@@ -262,7 +263,7 @@ class GroupAttempts:
             group.uid, GroupEvictions(group.group_key, remedy.plugin, now)
         )
         for victim in victims:
-            told = actions.preempted_by_group(victim, group, profile.name)
+            told = actions.make_group_preemption_event(victim, group, profile.name)
             if self._attempts.oust(victim, remedy.plugin, now):
                 self._emit(told)
             else:
@@ -273,17 +274,17 @@ class GroupAttempts:
             del self._evictions[group.uid]
 
     def hold_back(self, key: GroupKey) -> tuple[str, Rejected] | None:
-        """Why a group must not be tried yet: victims of its own are still being evicted."""
+        """Returns why a group must not be tried yet: its victims are still being evicted."""
         group = self._cluster.groups.get(key) if self._evictions else None
         known = self._evictions.get(group.uid) if group is not None else None
         return None if known is None else (known.plugin, unresolvable(_IN_PROGRESS))
 
     def evicts_for(self, group_uid: str) -> bool:
-        """Whether victims are to make way for a group of this uid."""
+        """Whether pods are being evicted for the group of this uid."""
         return group_uid in self._evictions
 
     def evicted(self, victim_uid: str, group_uid: str, now: float) -> None:
-        """A victim was evicted, if one of a group."""
+        """Handles the eviction of a group's victim."""
         known = self._evictions.get(group_uid)
         event = known.events.pop(victim_uid, None) if known is not None else None
         if event is not None:
@@ -291,7 +292,7 @@ class GroupAttempts:
             self._finish(group_uid, "success", now)
 
     def failed(self, victim_uid: str, group_uid: str, now: float) -> None:
-        """A victim could not be evicted: its group may look for another way at once."""
+        """Handles a failed eviction: its group may look for another way at once."""
         known = self._evictions.get(group_uid)
         if known is None:
             return
@@ -307,5 +308,5 @@ class GroupAttempts:
             self._queue.look_again(known.key, now)
 
     def forget(self, group: PodGroup) -> None:
-        """A group is gone."""
+        """Forgets a deleted group."""
         self._evictions.pop(group.uid, None)

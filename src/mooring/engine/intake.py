@@ -1,4 +1,4 @@
-"""Taking in objects: what a change of one means for the cluster and for the pods that wait."""
+"""Takes in objects: what a change means for the cluster and for waiting pods."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Intake:
                 self._queue.wake(NAMESPACE_UPDATE, before, item, now)
 
     def remove(self, item: Object, now: float) -> Events:
-        """Takes note that an object is gone; returns what that amounts to."""
+        """Takes in that an object is gone; returns what that amounts to."""
         if isinstance(item, Pod):
             return self._remove_pod(item, now)
         if isinstance(item, Node):
@@ -187,7 +187,7 @@ class Intake:
         return ()
 
     def _as_counted(self, pod: Pod) -> Pod:
-        """A placed pod as others must see it, by its coexist policy and what is known of it."""
+        """Returns a placed pod as other pods must see it, by its coexist policy."""
         if not is_exclusive(pod):
             self._around.pop(pod.uid, None)
             return pod
@@ -204,7 +204,7 @@ class Intake:
         return is_trusted(self._cluster.nodes.workloads.namespace_labels(namespace))
 
     def _count_anew(self, namespace: str, now: float) -> None:
-        """A namespace is trusted now, or no longer: that concerns pods bound around us."""
+        """Counts pods of a namespace anew, because it became or ceased to be trusted."""
         for pod in list(self._around.values()):
             if pod.namespace == namespace:
                 self._apply_placed(self._as_counted(pod), now)
@@ -229,7 +229,7 @@ class Intake:
         return events
 
     def _tell_group(self, queue: GroupedQueue, pod: Pod, now: float) -> None:
-        """A pod has a node: its group may be complete now."""
+        """Tells the queue that a member has a node, so that its group may be complete."""
         key = self._cluster.groups.key_of(pod)
         if key is not None:
             queue.look_again(key, now)
@@ -280,12 +280,12 @@ class Intake:
         return (UNSCHEDULED_POD_DELETE,)
 
     def end_doubt(self, uid: str, held: Mapping[str, str], now: float) -> None:
-        """What became of the writes for a pod that was taken back is known."""
+        """Takes in what became of the writes for a pod that was taken back."""
         self._cluster.end_doubt(uid, held)
         self._tell_of_free_devices(now)
 
     def _tell_of_free_devices(self, now: float) -> None:
-        """Those who wait hear of devices of which only a decision has told."""
+        """Wakes pods for devices that only a decision has freed."""
         for allocation in self._cluster.take_freed_devices():
             held = ResourceClaim(
                 namespace="", name="", uid="", spec=ClaimSpec(), allocation=allocation
@@ -294,7 +294,7 @@ class Intake:
             self._queue.wake(event, held, replace(held, allocation=None), now)
 
     def take_back(self, uid: str, now: float, is_waiting: bool = False) -> None:
-        """A pod that was bound is not on its node after all; it may wait for another one."""
+        """Takes a pod that was bound off its node; it may wait for another one."""
         gone = self._cluster.forget(uid)
         if gone is None:
             return
@@ -304,7 +304,7 @@ class Intake:
             self._queue.add(pod, now)
 
     def _nominate(self, pod: Pod, node_name: str, now: float, goes_to: str = "") -> None:
-        """Notes where a pod waits. Those that it outranked hear of the room that it gives up."""
+        """Notes the nomination of a pod; less important pods hear of the room that it gives up."""
         before = self._cluster.nodes.nominations.node_of(pod)
         self._cluster.nominate(pod, node_name)
         if before and before != (goes_to or node_name):

@@ -1,4 +1,4 @@
-"""What follows when a pod no longer waits for the node that it was nominated to."""
+"""What follows when a pod no longer waits for its nominated node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.queue.object_events import ASSIGNED_POD_DELETE
 
 
 def tell_of_room(queue: Queue, pod: Pod, node_name: str, now: float) -> None:
-    """Wakes the pods that saw room on a node as taken, because this one was nominated to it."""
+    """Wakes the pods that saw room on a node as taken because this one was nominated to it."""
     status = structs.replace(pod.status, nominated_node_name=node_name)
     gone = structs.replace(pod, node_name="", status=status)
 

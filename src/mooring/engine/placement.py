@@ -1,4 +1,4 @@
-"""A pod on its way to a node: what the plugins of reserve, permit and pre-bind say about it."""
+"""A pod on its way to a node: the answers of reserve, permit and pre-bind plugins."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _STATUSES = {UNSCHEDULABLE: Code.UNSCHEDULABLE.value, SCHEDULER_ERROR: ERROR}
 
 
 class PlacementState(Enum):
-    """How far a placement has come. From each state, it may also be taken back."""
+    """The state of a placement. From each state, it may also be taken back."""
 
     #: Assumed on its node; reserve and permit plugins are asked.
     ASSUMED = auto()
@@ -86,7 +86,7 @@ class Placement(msgspec.Struct, eq=False, gc=False):
 
 
 class PluginPermits(PendingPermits):
-    """What a permit plugin sees of the pods that wait for it, and says to them by events."""
+    """The pods that wait for a permit plugin, whose answers become events."""
 
     def __init__(
         self, plugin: str, waiting: Mapping[str, Placement], tell: Callable[[Event], None]
@@ -135,7 +135,7 @@ def _find_concerned(placement: Placement) -> _ConcernedPlugins:
 
 
 def reserve(placement: Placement, nodes: Nodes, observer: Observer) -> Failure | None:
-    """Asks the reserve plugins to keep what the pod needs; the first refusal counts."""
+    """Asks the reserve plugins to reserve what the pod needs; the first refusal counts."""
     try:
         plugins = _find_concerned(placement).reserve
     except PluginError as error:
@@ -171,7 +171,7 @@ def _ask_to_reserve(
 
 
 def unreserve(placement: Placement, nodes: Nodes, observer: Observer) -> list[str]:
-    """Asks the reserve plugins to give back what they keep; returns what went wrong."""
+    """Asks the reserve plugins to give back what they reserved; returns errors."""
     problems: list[str] = []
     with PointTimer(observer, UNRESERVE, placement.profile.name):
         for plugin in reversed(placement.profile.reserve):
@@ -185,7 +185,7 @@ def unreserve(placement: Placement, nodes: Nodes, observer: Observer) -> list[st
 
 
 def ask_permits(placement: Placement, observer: Observer, now: float) -> Failure | None:
-    """Asks the permit plugins, and notes in the placement which of them are to be waited for."""
+    """Asks the permit plugins, and notes in the placement those to wait for."""
     if not placement.profile.permit:
         return None
     with PointTimer(observer, PERMIT, placement.profile.name) as running:
@@ -213,7 +213,7 @@ def _ask_each_permit(placement: Placement, observer: Observer, now: float) -> Fa
 
 
 def prepare(placement: Placement, nodes: Nodes, now: float) -> list[Preparation] | Failure:
-    """What pre-bind plugins want to have written; noted in the placement is who waits for it."""
+    """Returns what pre-bind plugins want written; notes in the placement those that wait for it."""
     work: list[Preparation] = []
     for plugin in _find_concerned(placement).pre_bind:
         try:
@@ -229,7 +229,7 @@ def prepare(placement: Placement, nodes: Nodes, now: float) -> list[Preparation]
 
 
 def check_preparations(placement: Placement, nodes: Nodes, now: float) -> Failure | None:
-    """Asks whether what was written has come true; a plugin that says so is not asked again."""
+    """Asks whether what was written has come true; a plugin that says yes is not asked again."""
     for plugin, until in list(placement.preparing.items()):
         answer: bool | Rejected = False
         try:
@@ -253,7 +253,7 @@ def check_preparations(placement: Placement, nodes: Nodes, now: float) -> Failur
 def tell_of_devices(
     placement: Placement, observer: Observer, failure: Failure | None, now: float
 ) -> None:
-    """A wait is over: tells how it ended for devices that drivers had to make ready."""
+    """Tells the observer how a wait for devices ended."""
     drivers = () if placement.device_writes is None else placement.device_writes.slow_drivers
     if not drivers or placement.is_writing:
         return

@@ -1,4 +1,4 @@
-"""Whether a pod may be queued: the pre-enqueue plugins are asked, but for those that skip it."""
+"""Asks the pre-enqueue plugins whether a pod may be queued, except those that skip it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.objects.pod import Pod
 
 
 def ask_to_queue(profile: Profile, pod: Pod, first: str) -> tuple[str, Rejected] | None:
-    """The plugin that holds a pod back and why, or None. `first` names the one to ask first."""
+    """Returns the plugin that holds a pod back and why, or None. `first` is asked first."""
     plugins = _find_concerned(profile, pod)
     if not plugins:
         return None
@@ -22,7 +22,7 @@ def ask_to_queue(profile: Profile, pod: Pod, first: str) -> tuple[str, Rejected]
 
 
 def _find_concerned(profile: Profile, pod: Pod) -> tuple[PreEnqueue, ...]:
-    """The plugins that do not skip the pods of a template; found out once for each."""
+    """Returns the plugins that do not skip the pods of a template; found once for each."""
     if pod.spec.volumes:
         # Mostly each pod has a template of its own, and to ask takes no longer than to find out.
         return profile.pre_enqueue

@@ -1,4 +1,4 @@
-"""The latest preemptions: who was evicted for whom. It is for those who look on."""
+"""The latest preemptions, for people who watch the scheduler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_NAMED = 20
 
 
 class PreemptionEntry(msgspec.Struct, frozen=True):
-    """One preemption: pods have to go for a pod or a group."""
+    """One preemption: pods are evicted for a pod or a group."""
 
     #: Counts all preemptions, from 1 on.
     serial: int
@@ -33,7 +33,7 @@ class PreemptionEntry(msgspec.Struct, frozen=True):
 
 
 class PreemptionLog:
-    """The latest preemptions. They change no decision."""
+    """The latest preemptions. They influence no decision."""
 
     def __init__(self) -> None:
         self._entries: deque[PreemptionEntry] = deque(maxlen=_MOST_ENTRIES)
@@ -41,15 +41,15 @@ class PreemptionLog:
         self.count = 0
 
     def since(self, count: int) -> list[PreemptionEntry]:
-        """Those after so many, as far as they are kept, the oldest first."""
+        """Returns the entries after that many, as far as they are kept, the oldest first."""
         return [each for each in self._entries if each.serial > count]
 
     def note_pod(self, pod: Pod, node: str, victims: Sequence[Pod]) -> None:
-        """Others have to go for a pod."""
+        """Notes that pods are evicted for a pod."""
         self._note(pod.key, owner_text(pod), node, victims)
 
     def note_group(self, group: PodGroup, victims: Sequence[Pod]) -> None:
-        """Others have to go for a group."""
+        """Notes that pods are evicted for a group."""
         self._note(group.key, f"group {group.key}", "", victims)
 
     def _note(self, preemptor: str, owner: str, node: str, victims: Sequence[Pod]) -> None:

@@ -1,4 +1,4 @@
-"""Which plugins there are: the built-in ones, those of other packages, and those of files."""
+"""Finds all plugins: built-in ones, those of other packages, and those of files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ GROUP = "mooring.plugins"
 
 
 class RegistryError(InputError):
-    """A plugin that cannot be used; the text names where it comes from."""
+    """A plugin that cannot be used. The text names where it comes from."""
 
 
 def registry(more: Iterable[type[Plugin]] = ()) -> Registry:
-    """All plugins by name. Looks for installed packages, so that a plugin is there once it is."""
+    """Returns all plugins by name. It searches installed packages on every call."""
     plugins = {plugin.name: plugin for plugin in BUILTIN}
     # Which of two packages is found first is up to the file system.
     for entry in sorted(entry_points(group=GROUP), key=lambda each: (_package(each), each.name)):
@@ -29,7 +29,7 @@ def registry(more: Iterable[type[Plugin]] = ()) -> Registry:
 
 
 def check(plugin: object, title: str, source: str) -> type[Plugin]:
-    """A plugin class that can be built; RegistryError says what is wrong with another."""
+    """Returns a plugin class that can be built; raises RegistryError for any other."""
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
         raise RegistryError(f"{title}: {source} is not a Plugin class")
     if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:

@@ -1,4 +1,4 @@
-"""What is done for a pod that fits nowhere: post-filters are asked, and victims are evicted."""
+"""Remedies for a pod that fits nowhere: post-filters are asked, and victims are evicted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ _IN_PROGRESS = unresolvable("waiting for the preemption for this pod to be finis
 
 
 class Remedied(msgspec.Struct, frozen=True):
-    """What the post-filters said. A nomination of None is left alone, an empty one is ended."""
+    """The answers of the post-filters.
+
+    A nomination of None is left alone, an empty one is ended.
+    """
 
     text: str
     nominate: str | None = None
@@ -53,7 +56,7 @@ class Remedied(msgspec.Struct, frozen=True):
 
 
 def sign_for_remedy(profile: Profile, pod: Pod, nodes: Nodes) -> Hashable | None:
-    """What the post-filters read of a pod; None if any of them does not say."""
+    """Returns what the post-filters read of a pod; None if any of them does not say."""
     parts = []
     for plugin in profile.post_filter:
         if not isinstance(plugin, Sign):
@@ -69,7 +72,7 @@ def sign_for_remedy(profile: Profile, pod: Pod, nodes: Nodes) -> Hashable | None
 
 
 def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Remedied:
-    """The first remedy that a post-filter finds, or what they all have to say."""
+    """Returns the first remedy that a post-filter finds, or the answers of all."""
     with PointTimer(profile.observer, POST_FILTER, profile.name) as running:
         remedied = _seek_remedy(profile, pod, failed, nodes)
         running.status = remedied.status
@@ -91,7 +94,7 @@ def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Re
 
 
 class RemedySearch:
-    """What the post-filters have said so far."""
+    """The answers of the post-filters so far."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -100,7 +103,7 @@ class RemedySearch:
         self._releases: tuple[ClaimRelease, ...] = ()
 
     def take(self, plugin: str, answer: Remedy | NoRemedy) -> Remedied | None:
-        """Takes note of an answer; returns how the search ends, if that ends it."""
+        """Takes in an answer; returns the end of the search if this is it."""
         if isinstance(answer, NoRemedy) and answer.release is not None:
             self._releases = (*self._releases, answer.release)
         match answer:
@@ -117,7 +120,7 @@ class RemedySearch:
                 return Remedied(", ".join(reasons), "" if clears else None, status=code.value)
 
     def give_up(self) -> Remedied:
-        """Nobody found a remedy."""
+        """Returns the result if no post-filter found a remedy."""
         return Remedied(
             ", ".join(self._texts),
             self._nominate,
@@ -140,7 +143,7 @@ class PodEvictions(msgspec.Struct, frozen=True):
 class Evictions:
     """The preemptions under way, by the uid of the pod that needs the room.
 
-    Such a pod waits until all calls are made.
+    Such a pod waits until all evictions were requested.
     """
 
     def __init__(
@@ -152,7 +155,7 @@ class Evictions:
         self._preemptions: dict[str, PodEvictions] = {}
 
     def hold_back(self, uid: str) -> tuple[str, Rejected] | None:
-        """Why a pod must not be tried yet: its victims are still being evicted."""
+        """Returns why a pod must not be tried yet: its victims are still being evicted."""
         known = self._preemptions.get(uid)
         return None if known is None else (known.plugin, _IN_PROGRESS)
 
@@ -164,10 +167,12 @@ class Evictions:
         self._emit(EvictPod(PodRef.to(victim), PodRef.to(pod), message))
         known = self._preemptions.setdefault(pod.uid, PodEvictions(remedied.plugin, {}, now))
         node_name = remedied.nominate or ""
-        known.events[victim.uid] = actions.preempted(victim, pod, node_name, profile.name)
+        known.events[victim.uid] = actions.make_preemption_event(
+            victim, pod, node_name, profile.name
+        )
 
     def evicted(self, victim_uid: str, pod_uid: str, now: float) -> None:
-        """A victim was evicted."""
+        """Handles the eviction of a victim."""
         known = self._preemptions.get(pod_uid)
         event = known.events.pop(victim_uid, None) if known is not None else None
         if event is not None:
@@ -175,7 +180,7 @@ class Evictions:
             self._finish(pod_uid, "success", now)
 
     def failed(self, victim_uid: str, pod_uid: str, now: float) -> None:
-        """A victim could not be evicted: the pod may look for another way at once."""
+        """Handles a failed eviction: the pod may look for another way at once."""
         known = self._preemptions.get(pod_uid)
         if known is not None:
             known.events.pop(victim_uid, None)
@@ -185,7 +190,7 @@ class Evictions:
             self._queue.activate([queued.pod], now)
 
     def forget(self, pod_uid: str) -> None:
-        """The pod is gone, or placed."""
+        """Forgets a pod that is gone or placed."""
         self._preemptions.pop(pod_uid, None)
 
     def _finish(self, pod_uid: str, result: str, now: float) -> None:

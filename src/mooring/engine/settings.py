@@ -1,4 +1,4 @@
-"""What the configuration and the plugins say at the start to the parts of an engine."""
+"""What the configuration and the plugins tell the parts of an engine at the start."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .extenders.consultation import EXTENDER
 
 
 def class_settings(configuration: Configuration) -> ClassSettings:
-    """What the feature gates let like pods share."""
+    """Returns what the feature gates let like pods share."""
     gates = configuration.gates
     return ClassSettings(classes=gates["EquivalenceCache"], batches=gates["OpportunisticBatching"])
 
 
 def group_links(configuration: Configuration) -> GroupLinks:
-    """How pods may name their group, as the feature gates say."""
+    """Returns how pods may name their group, as the feature gates say."""
     gates = configuration.gates
     return GroupLinks(native=gates["GenericWorkload"], coscheduling=gates["Coscheduling"])
 
@@ -38,7 +38,7 @@ def make_backoff(configuration: Configuration) -> Backoff:
 
 
 def find_wakeups(profile: Profile, *, is_extended: bool) -> dict[str, tuple[Wakeup, ...]]:
-    """What may help the pods that each plugin rejected."""
+    """Returns the events that may help pods, by the plugin that rejected them."""
     wakeups = {name: ask_wakeups(plugin) for name, plugin in profile.plugins.items()}
     if is_extended:
         # Nobody knows what an extender waits for.
@@ -47,7 +47,7 @@ def find_wakeups(profile: Profile, *, is_extended: bool) -> dict[str, tuple[Wake
 
 
 def find_unowned(handles: HandleRegistry) -> Iterator[Report]:
-    """Reports the extended resources that plugins read and nobody registers."""
+    """Reports extended resources that plugins read but none registers."""
     for resource_type, readers in handles.unowned:
         names = ", ".join(readers)
         yield Report("", f"no plugin registers extended resource {resource_type}, read by {names}")

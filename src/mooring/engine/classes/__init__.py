@@ -1,4 +1,4 @@
-"""Classes of like pods: they share the answers of all plugins, and a batch of them the best rows.
+"""Classes of like pods, which share the answers of plugins, and batches, which share best rows.
 
-Which pods are alike is said by their signature. Nothing here changes a decision.
+The signature of a pod says which pods are alike. Nothing here changes a decision.
 """

@@ -1,4 +1,4 @@
-"""What is kept for like pods of all profiles, bounded in bytes."""
+"""Keeps answers for like pods of all profiles, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_BYTES = 128 * 2**20
 
 
 class Key(NamedTuple):
-    """Whose answers they are: of a profile, a signature and, for failures, a priority."""
+    """The owner of answers: a profile, a signature and, for failures, a priority."""
 
     profile: str
     signature: int
@@ -27,7 +27,10 @@ class _Entry(NamedTuple):
 
 
 class AnswerCache:
-    """Values by key, with what each takes. Beyond the limit, the least recently used go first."""
+    """Values by key, with their sizes.
+
+    Beyond the limit, the least recently used are dropped first.
+    """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self.most_bytes = most_bytes
@@ -44,7 +47,7 @@ class AnswerCache:
         return len(self._entries)
 
     def find(self, key: Key) -> Any:
-        """The value of a key, which counts as used now; None if it is not there."""
+        """Returns the value of a key and marks it as used; None if there is none."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -54,7 +57,7 @@ class AnswerCache:
         return entry.value
 
     def put(self, key: Key, value: Any, size: int, statistics: Statistics) -> None:
-        """Keeps a value that takes so many bytes, and drops others if there is no room for all."""
+        """Stores a value of that many bytes, and drops others if there is no room for all."""
         self.discard(key)
         self._entries[key] = _Entry(value, size, statistics)
         self._last = key
@@ -64,32 +67,32 @@ class AnswerCache:
             self._drop(next(iter(self._entries)), Flush.FULL)
 
     def keep_most(self, profile: str, most: int) -> None:
-        """Drops the least recently used classes of a profile beyond so many."""
+        """Drops the least recently used classes of a profile beyond a number."""
         classes = [key for key in self.keys_of(profile) if key.priority is None]
         for key in classes[: max(0, len(classes) - most)]:
             self._drop(key, Flush.FULL)
 
     def keep_only(self, profile: str, signatures: Collection[int]) -> None:
-        """Drops what a profile keeps for other signatures."""
+        """Drops the values of a profile for other signatures."""
         for key in self.keys_of(profile):
             if key.signature not in signatures:
                 self._drop(key, Flush.UNUSED)
 
     def forget(self, profile: str) -> None:
-        """Drops all that a profile keeps."""
+        """Drops all values of a profile."""
         for key in self.keys_of(profile):
             self._drop(key, Flush.FORGOTTEN)
 
     def keys_of(self, profile: str) -> list[Key]:
-        """The keys of a profile, the least recently used first."""
+        """Returns the keys of a profile, the least recently used first."""
         return [key for key in self._entries if key.profile == profile]
 
     def bytes_of(self, profile: str) -> int:
-        """What the values of a profile take."""
+        """Returns the bytes that the values of a profile take."""
         return sum(each.size for key, each in self._entries.items() if key.profile == profile)
 
     def discard(self, key: Key) -> None:
-        """Forgets a value, if it is there, without counting that."""
+        """Drops a value, if it is there, without counting that."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self.bytes -= entry.size

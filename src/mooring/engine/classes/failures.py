@@ -1,4 +1,4 @@
-"""Failures that are known for like pods, kept up to date while they stay failures."""
+"""Known failures of like pods, kept up to date while they stay failures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _BYTES = 8_192
 
 
 class FixedWatch(msgspec.Struct, frozen=True):
-    """The changes that alter what plugins say whose watch is the same for all pods."""
+    """The changes that alter answers of plugins whose watch is the same for all pods."""
 
     watch: int
     #: What their filters watch, but for those that skip themselves, by the reach of a change.
@@ -70,7 +70,7 @@ class FixedWatch(msgspec.Struct, frozen=True):
     def of(
         cls, plugins: Sequence[Plugin], filters: Sequence[Filter[Any]], skipped: frozenset[str]
     ) -> FixedWatch:
-        """The same for some plugins and the filters among them, of which some skip themselves."""
+        """Makes the watch of some plugins and the filters among them, some of which skip."""
         asked = [each for each in filters if each.name not in skipped]
         wide = [each for each in asked if each.scope is not Scope.ROW]
         return cls(
@@ -82,7 +82,7 @@ class FixedWatch(msgspec.Struct, frozen=True):
 
 
 class AskedWatch(msgspec.Struct, frozen=True):
-    """The same for the other plugins, which were asked about a pod."""
+    """The changes that alter answers of the other plugins, which were asked about a pod."""
 
     watches: Mapping[Plugin, int]
     filters: tuple[Filter[Any], ...]
@@ -91,9 +91,9 @@ class AskedWatch(msgspec.Struct, frozen=True):
 
 
 class KnownFailure:
-    """A failure, the state of the cluster that it is good for, and what may change it.
+    """A failure, the state of the cluster for which it holds, and what may change it.
 
-    What was prepared for the filters may be good for longer than what these said.
+    What was prepared for the filters may hold for longer than their answers.
     """
 
     def __init__(
@@ -133,14 +133,14 @@ class KnownFailure:
             self.stances.note(each, pod, Point.DOOR, asked.watches[each])
 
     def keep_crowded(self, figures: Figures, answers: Sequence[Filtered]) -> None:
-        """Keeps what filters say of a row with these figures, nominated pods included."""
+        """Keeps the filters' answer for a row with these figures, nominated pods included."""
         if len(self.crowded) >= _MOST_FIGURES:
             self.crowded.clear()
         self.crowded[figures] = answers
 
     @property
     def is_of_all_rows(self) -> bool:
-        """Whether every row was asked about, so that rows that change can be asked about again."""
+        """Whether every row was asked about, so that changed rows can be asked about again."""
         failed = self.failed
         return (
             failed.filtered is not None
@@ -149,15 +149,15 @@ class KnownFailure:
         )
 
     def may_outlast(self, kinds: int) -> bool:
-        """Whether rows that changed in such ways can be asked about again, and no others."""
+        """Whether only rows that changed in such ways have to be asked about again."""
         return self.is_of_all_rows and not kinds & self.wide_watch
 
     def renew(self) -> None:
-        """Filters say the same as before, but who seeks a remedy may not."""
+        """Notes that the filters answer as before; the search for a remedy may differ."""
         self.failed = replace(self.failed, known={})
 
     def put(self, prepared: PreFiltered, answers: Sequence[Filtered], node_count: int) -> None:
-        """Takes over what filters say of rows that changed."""
+        """Takes over the filters' answers for changed rows."""
         known = self._refusals
         if known is not None and all(map(known.say, answers)):
             # All that follows from what filters said is as before.
@@ -175,7 +175,7 @@ class KnownFailure:
 class Failures:
     """The failures of one profile, by signature and priority.
 
-    The priority counts because nominated pods stand in the way of lesser pods only.
+    The priority counts because nominated pods only hinder pods of lower or equal priority.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class Failures:
         self._by_skipped: dict[frozenset[str], FixedWatch] = {}
 
     def find(self, signature: int, pod: Pod) -> Failed | None:
-        """How a pod fails that is like one that failed; None if it may fit by now."""
+        """Returns the failure of a pod that is like a failed one; None if it may fit by now."""
         known = self._find(signature, pod)
         if known is None:
             return None
@@ -209,9 +209,9 @@ class Failures:
         return known.failed
 
     def find_prepared(self, signature: int, pod: Pod) -> PreFiltered | None:
-        """What is prepared for a pod that is like one that failed; None if it may be out of date.
+        """Returns what is prepared for a pod like a failed one; None if it may be out of date.
 
-        That is only of use for filters that are asked anew.
+        It serves only filters that are asked anew.
         """
         known = self._find(signature, pod)
         if known is None or known.failed.pre_filtered.rejected is not None:
@@ -235,7 +235,7 @@ class Failures:
         return known
 
     def put(self, signature: int, pod: Pod, failed: Failed) -> None:
-        """Keeps the failure of a pod for those that are like it."""
+        """Keeps the failure of a pod for pods that are like it."""
         key = self._make_key(signature, pod)
         fixed = self._find_fixed(failed.pre_filtered.skipped)
         known = KnownFailure(pod, failed, self._cluster, fixed, self._watch(pod))
@@ -243,7 +243,7 @@ class Failures:
         self._cache.put(key, known, size, self._statistics)
 
     def _catch_up(self, known: KnownFailure, pod: Pod) -> bool:
-        """Brings a failure up to date; False if it is out of date, or is none any more."""
+        """Brings a failure up to date; returns False if it is outdated or no failure any more."""
         log = self._cluster.changes
         if known.generation == log.generation:
             return True
@@ -263,9 +263,9 @@ class Failures:
         return True
 
     def _is_outdated(self, known: KnownFailure) -> bool:
-        """Whether what changed shows already that a failure is out of date, whichever rows did.
+        """Whether the kinds of change alone show that a failure is out of date.
 
-        Which rows these are takes long to find out if the changes are many.
+        To find the rows of many changes takes long.
         """
         log = self._cluster.changes
         if log.generation - known.generation <= _FEW_CHANGES:
@@ -276,7 +276,7 @@ class Failures:
     def _is_still_prepared(
         self, known: KnownFailure, pod: Pod, everywhere: int, union: int
     ) -> bool:
-        """Whether what was prepared before some changes is still good for like pods."""
+        """Whether what was prepared before some changes still holds for like pods."""
         return not (
             union & _MEMBERSHIP
             or everywhere & known.row_watch
@@ -285,7 +285,7 @@ class Failures:
         )
 
     def _prepare(self, known: KnownFailure, pod: Pod) -> PreFiltered | None:
-        """What is prepared for a like pod; None if some plugin has another view of it."""
+        """Prepares for a like pod; returns None if some plugin takes another stance."""
         before = known.failed.pre_filtered
         if not known.wide:
             return before
@@ -298,7 +298,7 @@ class Failures:
         return replace(before, prepared=prepared)
 
     def _ask_again(self, known: KnownFailure, pod: Pod, rows: NDArray[np.intp]) -> bool:
-        """Asks the filters about rows that changed; False if one of them suits by now."""
+        """Asks the filters about changed rows; returns False if one of them suits by now."""
         if not len(rows):
             known.renew()
             return True
@@ -313,7 +313,7 @@ class Failures:
         return True
 
     def _is_about_rows(self, known: KnownFailure, prepared: PreFiltered, pod: Pod) -> bool:
-        """Whether pods that are nominated to a row matter there alone."""
+        """Whether pods that are nominated to a row matter there only."""
         nodes = self._cluster.nodes
         if not known.wide_watch or not nodes.nominations:
             return True
@@ -324,7 +324,7 @@ class Failures:
     def _filter(
         self, known: KnownFailure, prepared: PreFiltered, pod: Pod, rows: NDArray[np.intp]
     ) -> Sequence[Filtered]:
-        """What filters say of rows: as `filter_with_nominated`, where few of these are crowded."""
+        """Returns the filters' answers for rows, as `filter_with_nominated`, if few are crowded."""
         profile, nodes = self._profile, self._cluster.nodes
         if len(rows) > _ROW_BY_ROW:
             return (filter_with_nominated(profile, pod, prepared, nodes, rows),)
@@ -338,7 +338,7 @@ class Failures:
     def _filter_crowded(
         self, known: KnownFailure, prepared: PreFiltered, pod: Pod, rows: NDArray[np.intp]
     ) -> Sequence[Filtered]:
-        """The same for rows that take the pod but for pods that are nominated to them."""
+        """Returns the same for rows that take the pod without their nominated pods."""
         profile, nodes = self._profile, self._cluster.nodes
         weight = nodes.nominated_weight(pod)
         figures: Figures | None = None
@@ -355,7 +355,7 @@ class Failures:
         return tuple(replace(each, rows=rows) for each in answers)
 
     def _find_fixed(self, skipped: frozenset[str]) -> FixedWatch:
-        """What plugins watch for all pods that the same filters skip: there are few such sets."""
+        """Returns what plugins watch for all pods that the same filters skip."""
         known = self._by_skipped.get(skipped)
         if known is None:
             if len(self._by_skipped) >= _MOST_SKIPPED:
@@ -366,7 +366,7 @@ class Failures:
         return known
 
     def _watch(self, pod: Pod) -> AskedWatch:
-        """The changes that can alter what each of the other plugins says of a pod."""
+        """Returns the changes that can alter each other plugin's answer about a pod."""
         nodes = self._cluster.nodes
         try:
             watches = {each: ask_watch(each, pod, nodes) for each in self._asked}
@@ -378,19 +378,19 @@ class Failures:
 
 
 def _is_fixed(plugin: Plugin) -> bool:
-    """Whether a plugin watches the same for all pods, and never takes another stance."""
+    """Whether a plugin watches the same for all pods, and never changes its stance."""
     return plugin.is_steady and getattr(plugin.watch, "__func__", None) is Plugin.watch
 
 
 def _choose_rows(changed: dict[int, int] | RowChanges, kinds: int) -> NDArray[np.intp]:
-    """The rows that changed in one of some ways, in order."""
+    """Returns the rows that changed in one of some ways, in order."""
     if isinstance(changed, RowChanges):
         return changed.rows[changed.kinds & kinds != 0]
     return np.array(sorted(row for row, each in changed.items() if each & kinds), np.intp)
 
 
 def _measure(filtered: Filtered | None) -> int:
-    """The bytes of the arrays of an outcome."""
+    """Returns the bytes of the arrays of a result."""
     if filtered is None:
         return 0
     layers = sum(each.verdict.failed.nbytes + each.decided.nbytes for each in filtered.layers)

@@ -1,4 +1,4 @@
-"""Who refuses which row and why, for a pod that fits nowhere: changed row by row."""
+"""The plugins that refuse rows, and why, for a pod that fits nowhere: updated row by row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PluginRefusals:
         self._decided: Mask = np.zeros(rows, np.bool_)
 
     def __len__(self) -> int:
-        """How many reasons there are, or were."""
+        """Returns how many reasons there are or were."""
         return len(self._places)
 
     def clear(self, positions: NDArray[np.intp]) -> None:
@@ -32,7 +32,7 @@ class PluginRefusals:
         self._decided[positions] = False
 
     def put(self, positions: NDArray[np.intp], layer: Layer) -> None:
-        """Takes over what the plugin said of rows that it was the first to refuse."""
+        """Takes over the plugin's answers for rows that it was the first to refuse."""
         refused = positions[layer.decided]
         self._decided[refused] = True
         for reason, failed in zip(layer.verdict.reasons, layer.verdict.failed, strict=True):
@@ -43,7 +43,7 @@ class PluginRefusals:
                 self._failed[place, refused] = flags
 
     def says(self, position: int, layer: Layer) -> bool:
-        """Whether the plugin is known to say of one row what it says of the layer's only one."""
+        """Whether the plugin's answer for one row is known to equal that of the layer's row."""
         if not self._decided[position]:
             return False
         flags = self._failed[:, position].tolist()
@@ -64,10 +64,10 @@ class PluginRefusals:
 
 
 class Refusals:
-    """What all plugins together said of all rows: each row has one who is the first to refuse."""
+    """The answers of all plugins for all rows: each row has one plugin that refuses it first."""
 
     def __init__(self, filtered: Filtered) -> None:
-        """From an outcome for all rows, in ascending order."""
+        """Starts from a result for all rows, in ascending order."""
         self._rows = filtered.rows
         self._none: Mask = np.zeros(len(filtered.rows), np.bool_)
         self._plugins: dict[str, PluginRefusals] = {}
@@ -79,11 +79,11 @@ class Refusals:
 
     @property
     def is_worn(self) -> bool:
-        """Whether so many reasons came since that it is better to begin anew."""
+        """Whether so many reasons were added that it is better to begin anew."""
         return len(self) > self._most
 
     def say(self, filtered: Filtered) -> bool:
-        """Whether it is known already what was said of one row that is refused."""
+        """Whether the answer for one refused row is known already."""
         if len(filtered.rows) != 1:
             return False
         layer = _find_layer(filtered)
@@ -93,19 +93,19 @@ class Refusals:
         return known.says(int(self._rows.searchsorted(filtered.rows[0])), layer)
 
     def put(self, filtered: Filtered) -> None:
-        """Takes over what was said of some rows that are all refused."""
+        """Takes over the answers for some rows that are all refused."""
         positions = self._find_positions(filtered)
         for each in self._plugins.values():
             each.clear(positions)
         self._add(filtered)
 
     def show(self) -> Filtered:
-        """The outcome for all rows as it is now."""
+        """Returns the present result for all rows."""
         layers = tuple(each.show() for each in self._plugins.values())
         return Filtered(self._rows, self._none, layers)
 
     def _find_positions(self, filtered: Filtered) -> NDArray[np.intp]:
-        """Where rows stand among all rows."""
+        """Returns the positions of rows among all rows."""
         return np.searchsorted(self._rows, filtered.rows)
 
     def _add(self, filtered: Filtered) -> None:
@@ -120,7 +120,7 @@ class Refusals:
 
 
 def _find_layer(filtered: Filtered) -> Layer | None:
-    """The layer that has the say about the only row of an outcome."""
+    """Returns the layer that rejects the only row of a result."""
     for layer in filtered.layers:
         if layer.decided[0]:
             return layer

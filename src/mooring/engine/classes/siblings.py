@@ -1,4 +1,4 @@
-"""Pods of one owner: how many could share answers, and who tells the others apart."""
+"""Pods of one owner: how many could share answers, and which plugins tell the others apart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_OWNERS = 4_096
 
 
 class Siblings:
-    """The last pod of each owner, and what it was signed with. Kept while reuse is off, too."""
+    """The last pod of each owner and its signature. Kept also while reuse is off."""
 
     def __init__(self, signer: Signer, statistics: Statistics) -> None:
         self._signer = signer
@@ -22,7 +22,7 @@ class Siblings:
         self._last: dict[str, tuple[int, Pod]] = {}
 
     def saw(self, pod: Pod, owner: OwnerReference, signature: int, nodes: Nodes) -> None:
-        """A pod is about to be decided: counts who tells it from the last one of its owner."""
+        """Counts which plugins tell a pod, before it is decided, from the last one of its owner."""
         key = owner.uid or owner.name
         before = self._last.get(key)
         if before is not None and before[0] != signature:

@@ -1,4 +1,4 @@
-"""Which pods are alike: the signatures of all plugins of a profile, together."""
+"""Signatures: which pods are alike, as all plugins of a profile sign them together."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LONGEST_ANNOTATIONS = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Unsigned:
-    """A pod that is not known to be like any other, and the plugin that is why."""
+    """A pod that is not known to be like any other, and the plugin that is the reason."""
 
     plugin: str = ""
     why: Unsignable | None = None
@@ -53,7 +53,7 @@ Signature = int | Unsigned
 
 
 class _BrokenSign(Exception):
-    """A plugin raised something instead of signing."""
+    """A plugin raised an exception instead of signing."""
 
     def __init__(self, plugin: str) -> None:
         super().__init__(plugin)
@@ -62,7 +62,7 @@ class _BrokenSign(Exception):
 
 @dataclass(slots=True)
 class _SignedTemplate:
-    """What pods that share all signed parts are signed with."""
+    """The signature of pods that share all signed parts."""
 
     signature: Signature
     #: Whether nobody has to be asked about each of them.
@@ -77,7 +77,7 @@ class _SignedTemplate:
 
 
 class Signer:
-    """Signs the pods of a profile. Pods that share what plugins sign are signed once."""
+    """Signs the pods of a profile. Pods that share all signed parts are signed once."""
 
     def __init__(self, profile: Profile) -> None:
         points = (*profile.pre_filter, *profile.filter, *profile.pre_score)
@@ -101,7 +101,7 @@ class Signer:
         self._given = 0
 
     def sign(self, pod: Pod, nodes: Nodes) -> Signature:
-        """What the pod is signed with by all plugins together."""
+        """Returns the signature of a pod by all plugins together."""
         if self.silent:
             return Unsigned(self.silent[0], Unsignable.SILENT)
         try:
@@ -110,10 +110,10 @@ class Signer:
             return Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)
 
     def find_alike(self, pod: Pod, nodes: Nodes) -> SharedFailure | None:
-        """What a pod that failed shares with those that fail whenever it does.
+        """Returns what a failed pod shares with pods that fail whenever it does.
 
-        They do so at any time, those with claims until something about these changes. None if
-        nothing is known of others.
+        They do so at any time, those with claims until something about their claims changes. None
+        if nothing is known of others.
         """
         if pod.status.sizes:
             return None
@@ -129,7 +129,7 @@ class Signer:
         return pod.owner, tuple([pod.annotations.get(key) for key in self._annotations])
 
     def _find_alike_with_claims(self, pod: Pod, nodes: Nodes) -> SharedFailure | None:
-        """Such pods have a template each, because it names their claims."""
+        """Handles pods that have a template each, because it names their claims."""
         # A volume that a nominated pod shares is told from others by no signature.
         if nodes.nominations.are_there or nodes.storage.things_of(pod) is None:
             return None
@@ -147,12 +147,12 @@ class Signer:
         return SharedFailure(shared, spans_templates=True)
 
     def _covers(self, plugin: Plugin) -> bool:
-        """Whether a plugin reads nothing of a pod but what is remembered."""
+        """Whether a plugin reads of a pod only what is remembered."""
         signs = plugin.signs if isinstance(plugin, Sign) else None
         return signs is not None and signs | self._parts == self._parts
 
     def parts(self, pod: Pod, nodes: Nodes) -> Mapping[str, Hashable] | Unsigned:
-        """What each plugin signs of a pod, by its name: the parts of what like pods share."""
+        """Returns what each plugin signs of a pod, by its name."""
         if self.silent:
             return Unsigned(self.silent[0], Unsignable.SILENT)
         if not is_ordinary(pod):
@@ -168,14 +168,14 @@ class Signer:
         return found
 
     def differing(self, one: Pod, other: Pod, nodes: Nodes) -> tuple[str, ...]:
-        """The plugins that tell two pods apart."""
+        """Returns the plugins that tell two pods apart."""
         ours, theirs = self.parts(one, nodes), self.parts(other, nodes)
         if isinstance(ours, Unsigned) or isinstance(theirs, Unsigned):
             return ()
         return tuple(name for name, part in ours.items() if part != theirs[name])
 
     def forget(self) -> None:
-        """Forgets what is known: what it was found from is no longer there."""
+        """Forgets all signatures, because what they were made from is gone."""
         self._known.clear()
 
     def sweep(self) -> None:
@@ -201,7 +201,7 @@ class Signer:
         return self._complete(signature, pod, nodes)
 
     def _sign_with_volumes(self, pod: Pod, nodes: Nodes) -> Signature:
-        """Claims change while pods wait. All else is signed once for pods that are alike in it."""
+        """Signs volumes anew, because claims change while pods wait; the rest is signed once."""
         if not is_ordinary(pod):
             return TOO_MANY_RULES
         template, texts = pod.spec.template, self._texts(pod, nodes)
@@ -225,7 +225,7 @@ class Signer:
         return known if self._is_current(known, pod, nodes) else None
 
     def _complete(self, signature: Signature, pod: Pod, nodes: Nodes) -> Signature:
-        """Adds what the plugins sign that are asked about every pod."""
+        """Adds the signatures of plugins that are asked about every pod."""
         if self._asked and isinstance(signature, int):
             return self._number(self._asked, pod, nodes, signature)
         return signature
@@ -248,7 +248,7 @@ class Signer:
         return _SignedTemplate(signature, is_whole, pod.spec.template, siblings, version, alike)
 
     def _texts(self, pod: Pod, nodes: Nodes) -> Hashable:
-        """The labels and annotations that may tell pods of one template apart."""
+        """Returns the labels and annotations that may tell pods of one template apart."""
         labels, held = pod.labels, pod.annotations
         if not labels and not held:
             return None
@@ -268,7 +268,7 @@ class Signer:
     def _number(
         self, plugins: Iterable[Sign], pod: Pod, nodes: Nodes, first: int | None = None
     ) -> Signature:
-        """The number of what plugins sign, after a first part that is signed already."""
+        """Returns the number of a signature, given the number of its first part."""
         parts: list[Hashable] = [first]
         for plugin in plugins:
             part = _ask(plugin, pod, nodes)
@@ -288,7 +288,7 @@ class Signer:
 
 
 class TracedSign(Sign):
-    """Signs for a plugin in plain Python with what it has read of pods."""
+    """Signs for a plugin in plain Python by what it has read of pods."""
 
     def __init__(self, name: str, reads: PodReads) -> None:
         # It speaks for one plugin.
@@ -308,7 +308,7 @@ def _signer_of(plugin: Plugin) -> Sign | None:
 
 
 def _divide_by_volumes(signing: Iterable[Sign]) -> tuple[tuple[Sign, ...], tuple[Sign, ...]]:
-    """The plugins that sign volumes, and those that do not."""
+    """Returns the plugins that sign volumes, and those that do not."""
     reading = tuple(each for each in signing if each.signs is None or each.signs.volumes)
     return reading, tuple(each for each in signing if each not in reading)
 

@@ -1,4 +1,4 @@
-"""What plugins say of like pods as a whole: whether they skip, reject or narrow them."""
+"""Stances: whether plugins skip, reject or narrow like pods as a whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mooring.objects.pod import Pod
 
 
 class Point(Enum):
-    """Where a plugin takes a stance."""
+    """The point at which a plugin takes a stance."""
 
     #: A pre-filter without a filter.
     DOOR = auto()
@@ -23,7 +23,7 @@ class Point(Enum):
 
 
 class Stance(msgspec.Struct, frozen=True, eq=False):
-    """What a plugin said of such pods as a whole, and the changes after which it is asked again."""
+    """A plugin's answer about such pods as a whole, and the changes that may alter it."""
 
     plugin: Plugin
     point: Point
@@ -34,7 +34,7 @@ class Stance(msgspec.Struct, frozen=True, eq=False):
 
 
 class Stances:
-    """The stances of the plugins of one class whose stance the cluster may change."""
+    """The stances of a class's plugins that the cluster may change."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -45,14 +45,14 @@ class Stances:
     def note(
         self, plugin: Plugin, pod: Pod, point: Point, watch: int, *, skips: bool = False
     ) -> None:
-        """A plugin has taken a stance towards pods like this one."""
+        """Notes the stance of a plugin towards pods like this one."""
         turns_with = ask_turns(plugin, pod, watch)
         if turns_with:
             self._stances.append(Stance(plugin, point, watch, turns_with, skips))
             self.watch |= turns_with
 
     def have_turned(self, pod: Pod, union: int) -> bool:
-        """Whether a plugin takes another stance by now, after such changes."""
+        """Whether a plugin takes another stance after such changes."""
         return any(
             each.turns_with & union and self._has_turned(each, pod) for each in self._stances
         )

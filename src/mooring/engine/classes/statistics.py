@@ -14,7 +14,7 @@ _MOST_REMEMBERED = 65_536
 
 
 class DecisionPath(StrEnum):
-    """How a decision was made; values are what is told about it."""
+    """How a decision was made. The values appear in reports."""
 
     BATCH = "by the ranking of their class"
     COLUMNS = "over the columns of their class"
@@ -39,7 +39,7 @@ _REUSES = (DecisionPath.BATCH, DecisionPath.COLUMNS, DecisionPath.FAILURE)
 
 
 class Flush(StrEnum):
-    """Why answers that were kept had to be found anew, or were forgotten."""
+    """Why kept answers had to be found anew, or were dropped."""
 
     MEMBERSHIP = "nodes_changed"
     BEHIND = "log_trimmed"
@@ -59,7 +59,7 @@ class Flush(StrEnum):
 
 
 class Unsignable(StrEnum):
-    """Why a plugin kept a pod from being decided like others."""
+    """Why a plugin prevented a pod from being decided like others."""
 
     #: It has no signatures at all.
     SILENT = "silent"
@@ -71,7 +71,7 @@ class Unsignable(StrEnum):
 
 @dataclass(slots=True)
 class Statistics:
-    """Counts for one profile, kept whether anything is reused or not."""
+    """Counts for one profile, kept also while nothing is reused."""
 
     paths: Counter[DecisionPath] = field(default_factory=Counter)
     flushes: Counter[Flush] = field(default_factory=Counter)
@@ -96,7 +96,7 @@ class Statistics:
     places: dict[int, int] = field(default_factory=dict)
 
     def saw(self, signature: int | None) -> None:
-        """A pod is about to be decided."""
+        """Counts a pod that is about to be decided."""
         if signature is not None:
             self.signed += 1
             self.alike += signature in self.places
@@ -108,18 +108,18 @@ class Statistics:
         self._last, self._length = signature, 0 if signature is None else 1
 
     def placed(self, signature: int, row: int) -> None:
-        """A pod of that signature goes to a row."""
+        """Counts a pod of that signature that goes to a row."""
         if len(self.places) >= _MOST_REMEMBERED:
             self.places.clear()
         self.places[signature] = row
 
     def looked_back(self, takes_another: bool) -> None:
-        """It was seen whether the place of the last like pod takes one more."""
+        """Counts whether the place of the last like pod takes one more."""
         self.looked_at += 1
         self.alone_on_node += not takes_another
 
     def look_back(self, signature: int, outcome: Found | Failed) -> None:
-        """Looks, in a decision that was made in full, at the place of the last like pod."""
+        """Checks, in a full decision, the place of the last like pod."""
         row = self.places.get(signature)
         if row is None or outcome.filtered is None:
             return
@@ -133,7 +133,7 @@ class Statistics:
 
     @property
     def by_likeness(self) -> dict[str, int]:
-        """Decisions by whether the pod was like one before, whether anything is reused or not."""
+        """Returns decisions by whether the pod was like an earlier one, also while reuse is off."""
         return {
             "alike": self.alike,
             "first": self.signed - self.alike,
@@ -149,7 +149,7 @@ class Statistics:
         return max((*self.runs, self._length))
 
     def metrics(self, profile: str) -> dict[str, dict[tuple[str, str], int]]:
-        """The counters by kube-scheduler's names; labels are the profile, and result or reason."""
+        """Returns counters by kube-scheduler's names, labelled with profile, result or reason."""
         used = self.reused
         return {
             "scheduler_batch_attempts_total": {

@@ -1,4 +1,4 @@
-"""Explanations: the answers that decisions are made of, as data.
+"""Explanations: the answers from which decisions are made, as data.
 
 Nothing here decides or changes anything. The command line and the page show an `Explanation` as it
 is.

@@ -1,4 +1,4 @@
-"""One pod to explain: the nodes as they are without it, and what edits would make of them."""
+"""One pod to explain: the nodes as they are without it, and with edits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_ROWS: RowNumbers = np.zeros(0, np.intp)
 
 @dataclass(frozen=True)
 class Case:
-    """A pod, its profile and the cluster, some pods of which are taken to be gone."""
+    """A pod, its profile and the cluster, with some pods assumed to be gone."""
 
     profile: Profile
     pod: Pod
@@ -63,13 +63,13 @@ class Case:
         return cls(quiet, pod, nodes, tuple(gone), generation, generation())
 
     def latest(self) -> Case:
-        """The same case as of now: if the cluster has changed, what was prepared is of no use."""
+        """Returns the same case as of now, prepared again if the cluster has changed."""
         now = self.generation()
         return self if now == self.made_at else replace(self, made_at=now)
 
     @cached_property
     def nodes(self) -> Nodes:
-        """The rows without those that are gone."""
+        """The rows without the pods that are gone."""
         if not self.gone:
             return self.actual
         what_if = WhatIf(self.actual)
@@ -79,7 +79,7 @@ class Case:
 
     @cached_property
     def prepared(self) -> PreFiltered:
-        """What the pre-filters say; PluginError where one breaks."""
+        """The result of the pre-filters; raises PluginError if one fails."""
         outcome = pre_filter(self.profile, self.pod, self.actual)
         values = outcome.prepared
         for pod, row in self.gone:
@@ -96,7 +96,7 @@ class Case:
         return self.actual.rows
 
     def feasible(self, among: RowNumbers) -> RowNumbers:
-        """Those of the rows that take the pod."""
+        """Returns those of the rows that take the pod."""
         try:
             prepared = self.prepared
             if prepared.rejected is not None:
@@ -112,9 +112,9 @@ class Case:
         return found.feasible_rows
 
     def after(self, edits: tuple[AnyEdit, ...]) -> Case:
-        """The case with some edits made.
+        """Returns the case with some edits made.
 
-        On a node with a taint, to lose it means the same as to have it tolerated.
+        For a node, losing a taint means the same as having it tolerated.
         """
         pod = apply_edits(self.pod, edits)
         gone = self.gone
@@ -128,14 +128,14 @@ class Case:
         return replace(self, pod=pod, gone=gone)
 
     def helped(self, edits: tuple[AnyEdit, ...], among: RowNumbers) -> RowNumbers:
-        """Those of the rows that take the pod once the edits are made."""
+        """Returns those of the rows that take the pod once the edits are made."""
         for edit in edits:
             if isinstance(edit, Uncordon | RecoverNodes):
                 among = among[np.isin(among, self._rows(edit.nodes))]
         return self.after(edits).feasible(among)
 
     def row(self, name: str) -> RowNumbers:
-        """The row of a node that is there."""
+        """Returns the row of an existing node."""
         return np.array(self._rows((name,)), np.intp)
 
     def _rows(self, names: Iterable[str]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Why a gang waits, where it goes, and how much is missing: for the group as a whole."""
+"""Explains a gang as a whole: why it waits, where it goes, and how much is missing."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class GangExplanation(ExplanationPart, frozen=True):
 
 
 def explain_gang(engine: Engine, group: PodGroup) -> GangExplanation:
-    """Explains a group of the cluster. Nothing is changed."""
+    """Explains a group of the cluster, without changing anything."""
     groups = engine.cluster.groups
     placed = groups.placed(group.group_key)
     waiting = [
@@ -132,7 +132,7 @@ class _GangCase:
         return self._add_room(self._describe(base, decision))
 
     def _find_hold(self) -> str | None:
-        """Why the group is not tried yet: one member that is held back holds back all."""
+        """Returns why the group is not tried yet: one held member holds back all."""
         profile = self.engine.profiles[self.members[0].spec.scheduler_name]
         for pod in self.members:
             refused = hold_member(pod, self.engine.cluster.groups)
@@ -204,7 +204,7 @@ class _GangCase:
         return msgspec.structs.replace(room, by_eviction=evicted)
 
     def _try_room(self, trial: Trial, domains: Sequence[Domain], needed: int) -> GangRoom:
-        """The room for members that mind each other, found by placing as many as possible."""
+        """Finds the room for members that affect each other, by placing as many as possible."""
         nodes = self.engine.cluster.nodes
         most = max(1, min(_MOST_TRIED_DOMAINS, _MOST_TRIED_MEMBERS // len(self.members)))
         largest = sorted(domains, key=lambda each: -count_nodes(each, nodes))[:most]

@@ -1,4 +1,4 @@
-"""Why a pod is pending, why it goes where it goes, and what would change that."""
+"""Explains a pod: why it is pending, why it goes to its node, and what would change that."""
 
 from __future__ import annotations
 
@@ -58,19 +58,22 @@ _MEMBERSHIP = int(Change.MEMBERSHIP)
 
 
 class NoSuchNode(LookupError):
-    """A node was asked about that is not there."""
+    """The node does not exist."""
 
 
 def explain(engine: Engine, pod: Pod, node: str = "") -> Explanation:
-    """Explains a pod that waits, runs or is only imagined; asked about a node, that one too.
+    """Explains a waiting, running or imagined pod, and if wanted its relation to one node.
 
-    Nothing is changed. A pod that runs is explained as if it did not, where it is.
+    Nothing is changed. A running pod is explained as if it still waited, without its own requests.
     """
     return finish(_explain(engine, pod, node))
 
 
 def explain_in_steps(engine: Engine, pod: Pod, node: str = "") -> Steps[Explanation]:
-    """The same, between decisions. It begins anew when nodes come or go, but not for ever."""
+    """Explains in steps, between decisions.
+
+    It begins anew when nodes come or go, but not without end.
+    """
     log = engine.cluster.changes
     for _ in range(_MOST_BEGINNINGS):
         generation = log.generation
@@ -124,7 +127,7 @@ def _try_to_explain(case: Case, base: Explanation, node: str) -> Steps[Explanati
 
 
 def _case(engine: Engine, pod: Pod) -> Case:
-    """The pod as it was before it got its node, and without what it takes there."""
+    """Returns the pod as it was before it got its node, and without what it takes there."""
     nodes = engine.cluster.nodes
     profile = engine.profiles[pod.spec.scheduler_name]
     placed = engine.cluster.pod(pod.uid)
@@ -172,7 +175,7 @@ def _rejections(case: Case, filtered: Filtered | None, count: int) -> tuple[Reje
 
 
 def _left_out(survey: Survey, outcome: Found | Failed) -> Rejection | None:
-    """The nodes beyond those that pre-filters named; a nominated one was survey at all the same."""
+    """Returns nodes beyond those that pre-filters named, except a nominated one."""
     case = survey.case
     named = case.prepared.node_names
     if named is None or case.prepared.rejected is not None:
@@ -180,8 +183,8 @@ def _left_out(survey: Survey, outcome: Found | Failed) -> Rejection | None:
     tried = () if outcome.tried_first is None else outcome.tried_first.rows
     every = case.actual.names(np.setdiff1d(case.alive, tried).tolist())
     beyond = tuple(name for name in every if name not in named)
-    plugins = diagnosis.narrowing(outcome.pre_filtered, outcome.tried_first)
-    reason = diagnosis.outside(plugins)
+    plugins = diagnosis.find_narrowing(outcome.pre_filtered, outcome.tried_first)
+    reason = diagnosis.describe_outside(plugins)
     by = " ".join(sorted(case.prepared.narrowed_by))
     return Rejection(by, Code.UNRESOLVABLE, (reason,), len(beyond), beyond) if beyond else None
 
@@ -224,7 +227,7 @@ def _suggest(survey: Survey, node: str) -> Steps[tuple[Suggestion, ...]]:
 
 
 def _explain_foreign(base: Explanation, profiles: Mapping[str, Case]) -> Explanation:
-    """A pod that no profile serves; as each of them would have it."""
+    """Explains a pod that no profile serves, as each profile would treat it."""
     problem = f"no profile serves scheduler {base.scheduler}"
     found = tuple(
         make_suggestion(
@@ -239,7 +242,7 @@ def _explain_foreign(base: Explanation, profiles: Mapping[str, Case]) -> Explana
 
 
 def _find_refusal(case: Case) -> tuple[str, Rejected] | None:
-    """The plugin that does not let the pod into the queue, if one does not."""
+    """Returns the plugin that does not let the pod into the queue; None if there is none."""
     for plugin in case.profile.pre_enqueue:
         refused = ask_pre_enqueue(plugin, case.pod)
         if refused is not None:
@@ -248,7 +251,7 @@ def _find_refusal(case: Case) -> tuple[str, Rejected] | None:
 
 
 def _explain_gated(case: Case, base: Explanation, plugin: str, refused: Rejected) -> Explanation:
-    """A pod that a plugin holds back; without its gates, if it has any."""
+    """Explains a pod that a plugin holds back; without its gates, if it has any."""
     why = Rejection(plugin, refused.code, refused.reasons, base.node_count)
     found: tuple[Suggestion, ...] = ()
     gates = tuple(gate.name for gate in case.pod.spec.scheduling_gates or ())
@@ -264,7 +267,7 @@ def _explain_gated(case: Case, base: Explanation, plugin: str, refused: Rejected
 
 
 def view_queue(engine: Engine, pod: Pod, now: float) -> QueueView | None:
-    """What the queue knows of a pod, by the engine's clock; None if it does not wait."""
+    """Returns what the queue knows of a pod, by the engine's clock; None if it does not wait."""
     queued = engine.queue.get(pod.uid)
     if queued is not None:
         return _view_queued(engine, queued, now)

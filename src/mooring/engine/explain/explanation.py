@@ -21,7 +21,7 @@ Effect = Literal["fits", "evicts", "none"]
 
 
 class ExplanationPart(msgspec.Struct, frozen=True, rename="camel"):
-    """Part of an answer to people: it is written in camelCase, with every field."""
+    """A part of an answer for people; it is written in camelCase, with every field."""
 
 
 class Rejection(ExplanationPart, frozen=True):
@@ -42,7 +42,7 @@ class Combination(ExplanationPart, frozen=True):
 
 
 class ScoredNode(ExplanationPart, frozen=True):
-    """What a feasible node scores: normalised and weighted, per plugin and in all."""
+    """The scores of a feasible node, normalised and weighted, per plugin and in total."""
 
     node: str
     total: int
@@ -50,9 +50,9 @@ class ScoredNode(ExplanationPart, frozen=True):
 
 
 class Suggestion(ExplanationPart, frozen=True):
-    """What stands in the way on some nodes, and what would change it.
+    """A problem on some nodes, and what would change it.
 
-    The promise: with all `edits` made, `nodes` take the pod, as `effect` says how.
+    It promises: with all `edits` made, `nodes` take the pod in the way that `effect` says.
     """
 
     kind: Kind
@@ -71,7 +71,7 @@ class Suggestion(ExplanationPart, frozen=True):
 
 
 class NodeAnswer(ExplanationPart, frozen=True):
-    """What there is to say about one node: all who reject it, not only the first."""
+    """The answer about one node: all plugins that reject it, not only the first."""
 
     node: str
     feasible: bool
@@ -89,14 +89,14 @@ class Preemption(ExplanationPart, frozen=True):
 
 
 class PermitWait(ExplanationPart, frozen=True):
-    """A plugin whose permit is waited for, and for how long yet."""
+    """A plugin whose permit is awaited, and the seconds left."""
 
     plugin: str
     seconds: float
 
 
 class QueueView(ExplanationPart, frozen=True):
-    """Where a running scheduler has a pod that is not bound yet."""
+    """The state of an unbound pod in a running scheduler."""
 
     #: active, backoff, error backoff, unschedulable, gated, in flight.
     place: str
@@ -114,7 +114,7 @@ class QueueView(ExplanationPart, frozen=True):
 
 
 class Explanation(ExplanationPart, frozen=True):
-    """Why a pod is pending, why it goes where it goes, and what would change that."""
+    """Why a pod is pending, why it goes to its node, and what would change that."""
 
     pod: str
     scheduler: str

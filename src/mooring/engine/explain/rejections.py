@@ -1,4 +1,4 @@
-"""Who rejects which nodes and why, and what the feasible ones score."""
+"""Which plugins reject which nodes and why, and the scores of feasible nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BEST = 5
 
 
 def list_rejections(filtered: Filtered, nodes: Nodes) -> Iterator[Rejection]:
-    """The rejected rows by the first plugin and its reasons, as the diagnosis counts them."""
+    """Returns the rejected rows by first plugin and reasons, as the diagnosis counts them."""
     for layer in filtered.layers:
         decided = np.flatnonzero(layer.decided)
         for places in group_equal_columns(layer.verdict.failed[:, decided]):
@@ -42,7 +42,7 @@ def _rejection(layer: Layer, places: RowNumbers, rows: RowNumbers, nodes: Nodes)
 
 
 def merge_rejections(found: Iterator[Rejection]) -> tuple[Rejection, ...]:
-    """One per plugin and reasons, the one with the most nodes first."""
+    """Returns one rejection per plugin and reasons, the one with the most nodes first."""
     groups: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for each in found:
         groups.setdefault((each.plugin, each.code, each.reasons), []).extend(each.nodes)
@@ -52,7 +52,7 @@ def merge_rejections(found: Iterator[Rejection]) -> tuple[Rejection, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Rejectors:
-    """Per filter the rows that it rejects, whether or not others do."""
+    """For each filter the rows that it rejects, whether or not others reject them."""
 
     plugins: tuple[str, ...]
     rows: RowNumbers
@@ -81,12 +81,12 @@ class Rejectors:
         return cls(tuple(names), rows, np.array(masks, np.bool_).reshape(len(names), len(rows)))
 
     def among(self, rows: RowNumbers) -> Rejectors:
-        """The same for some of the rows."""
+        """Returns the same for some of the rows."""
         kept = np.isin(self.rows, rows)
         return Rejectors(self.plugins, self.rows[kept], self.rejects[:, kept])
 
     def patterns(self) -> list[tuple[tuple[str, ...], RowNumbers]]:
-        """Which plugins together reject how many rows; the most rows first."""
+        """Returns which sets of plugins reject how many rows; the most rows first."""
         found = []
         for places in group_equal_columns(self.rejects):
             column = self.rejects[:, places[0]]
@@ -96,7 +96,7 @@ class Rejectors:
         return sorted(found, key=lambda each: -len(each[1]))
 
     def alone(self, case: Case, row: RowNumbers) -> Iterator[Rejection]:
-        """What each plugin that rejects one row says of it."""
+        """Returns the reasons of each plugin that rejects one row."""
         here = self.among(row)
         rejecting = {name for name, no in zip(here.plugins, here.rejects[:, 0], strict=True) if no}
         for plugin in active_filters(case.profile, case.prepared):
@@ -119,7 +119,7 @@ def _match_names(case: Case, names: frozenset[str]) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was found out about all rows."""
+    """The findings about all rows."""
 
     case: Case
     filtered: Filtered | None
@@ -147,7 +147,7 @@ def survey_nodes(case: Case, outcome: Found | Failed) -> Survey:
 
 
 def list_best(survey: Survey, chosen: str) -> tuple[ScoredNode, ...]:
-    """The best nodes, the chosen one first, then by score in visit order."""
+    """Returns the best nodes, the chosen one first, then by score in visit order."""
     scored = survey.scored
     assert scored is not None, "a node was found"
     ranks = survey.case.actual.ranks[scored.rows]
@@ -163,7 +163,7 @@ def list_best(survey: Survey, chosen: str) -> tuple[ScoredNode, ...]:
 
 
 def name_equals(survey: Survey) -> tuple[str, ...]:
-    """The nodes that score as much as the best one."""
+    """Returns the nodes that score as much as the best one."""
     best = () if survey.scored is None else survey.scored.best().tolist()
     return tuple(survey.case.actual.names(best))
 
@@ -181,7 +181,7 @@ def answer_for_node(survey: Survey, explanation: Explanation, node: str) -> Node
 
 
 def _list_refusals(survey: Survey, row: RowNumbers, explanation: Explanation) -> list[Rejection]:
-    """Who rejects a node: the first as in the message, then the others."""
+    """Returns the plugins that reject a node: the first as in the message, then the others."""
     case, node = survey.case, survey.case.actual.name(int(row[0]))
     beyond = () if explanation.left_out is None else (explanation.left_out,)
     first = [

@@ -12,7 +12,7 @@ Steps = Generator[None, None, T]
 
 
 def finish(steps: Steps[T]) -> T:
-    """Does all steps at once."""
+    """Runs all steps at once and returns the result."""
     while True:
         try:
             next(steps)

@@ -1,4 +1,4 @@
-"""Suggestions: plugins advise, and what is true of their advice when it is tried is suggested."""
+"""Suggestions: plugins advise, and advice that helps when it is tried is suggested."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class Tried:
 def make_suggestions(
     case: Case, patterns: Iterable[Pattern], infeasible: RowNumbers
 ) -> Steps[tuple[Suggestion, ...]]:
-    """What would help where one plugin or two reject nodes.
+    """Suggests what would help where one or two plugins reject nodes.
 
-    All advice is tried on all infeasible rows, so that a suggestion is true and complete, each at
-    the moment when it is tried: the cluster may change between two steps.
+    All advice is tried on all infeasible rows, so that a suggestion is true and complete at the
+    moment when it is tried. The cluster may change between two steps.
     """
     known = list(patterns)
     pairs = [pattern for pattern in known if len(pattern[0]) == 2][:_MOST_PAIRS]
@@ -77,7 +77,7 @@ def make_suggestions(
 
 
 def rank_suggestions(case: Case, found: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
-    """Those of them that say something new: what is near first, and of that what helps most.
+    """Returns the suggestions that say something new: small changes first, then the most helpful.
 
     Of one kind the smallest change comes first.
     """
@@ -105,7 +105,7 @@ def rank_suggestions(case: Case, found: Iterable[Suggestion]) -> tuple[Suggestio
 
 
 def _share_less(case: Case, edits: Iterable[AnyEdit]) -> float:
-    """How much less the pod would ask for: 1 is nothing of what it is about."""
+    """Returns by which share the pod would request less: 1 means all of it."""
     asked = dict(case.pod.spec.requests)
     return max(
         (
@@ -118,7 +118,7 @@ def _share_less(case: Case, edits: Iterable[AnyEdit]) -> float:
 
 
 def _drop_contained(ranked: Iterable[Suggestion]) -> Iterator[Suggestion]:
-    """Those that do not repeat a smaller change for few more nodes: half as many again."""
+    """Drops suggestions that extend a smaller change but help less than half as many nodes more."""
     known: list[Suggestion] = []
     for each in ranked:
         if not any(_contains(each, other) and 2 * each.count < 3 * other.count for other in known):
@@ -139,7 +139,7 @@ def _covers(edit: AnyEdit, other: AnyEdit) -> bool:
 
 
 def _drop_repeated(found: Iterable[Suggestion]) -> Iterator[Suggestion]:
-    """The first of those that say the same: a cordon is a taint as well, so two plugins may."""
+    """Keeps the first of equal suggestions: a cordon is also a taint, so two plugins may say it."""
     known = set()
     for each in found:
         said = each.remedy or each.problem, each.nodes
@@ -149,7 +149,7 @@ def _drop_repeated(found: Iterable[Suggestion]) -> Iterator[Suggestion]:
 
 
 def _is_far(case: Case, edits: Iterable[AnyEdit]) -> bool:
-    """Whether the pod would be another one: asking for less than half of something."""
+    """Whether the pod would be a different one: it would request less than half of something."""
     asked = dict(case.pod.spec.requests)
     return any(
         isinstance(edit, LowerRequest) and 2 * edit.by > asked.get(edit.resource, 0)
@@ -158,7 +158,7 @@ def _is_far(case: Case, edits: Iterable[AnyEdit]) -> bool:
 
 
 def _try_advice(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Steps[list[Tried]]:
-    """The advice for rows that the same plugins reject, as far as it helps such a row."""
+    """Yields the advice for rows that the same plugins reject, if it helps such a row."""
     plugins, rows = pattern
     each: list[tuple[str, list[Advice]]] = []
     for plugin in plugins:
@@ -178,7 +178,7 @@ def _try_advice(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Steps[l
 
 
 def _find_helped(case: Case, advice: Advice, infeasible: RowNumbers) -> RowNumbers:
-    """The rows that take the pod after some edits."""
+    """Returns the rows that take the pod after some edits."""
     if not advice.edits:
         return NO_ROWS
     latest = case.latest()
@@ -198,7 +198,7 @@ def _try_pairs(
     pattern: Pattern,
     infeasible: RowNumbers,
 ) -> Steps[list[Tried]]:
-    """Two at once: the first that helps, which is the nearest, and of near ones the best."""
+    """Tries two at once: the first that helps is the nearest, and of near ones the best counts."""
     plugins, rows = pattern
     first, second = ([one for one in found if one.edits][:_PER_PLUGIN] for _, found in each)
     good: list[Tried] = []
@@ -222,7 +222,7 @@ def _combine(left: Advice, right: Advice) -> Advice:
 
 
 def _drop_larger(found: Mapping[frozenset[AnyEdit], Tried]) -> Iterator[Tried]:
-    """Those that help some node which no smaller change helps."""
+    """Keeps advice that helps some node which no smaller change helps."""
     for key, each in found.items():
         smaller = [other.helped for edits, other in found.items() if edits < key]
         if not smaller or not np.isin(each.helped, np.concatenate(smaller)).all():
@@ -232,7 +232,7 @@ def _drop_larger(found: Mapping[frozenset[AnyEdit], Tried]) -> Iterator[Tried]:
 def make_suggestion(
     case: Case, plugins: tuple[str, ...], advice: Advice, helped: RowNumbers
 ) -> Suggestion:
-    """Advice as it is shown: what would help, and where it does."""
+    """Makes the suggestion that is shown: what would help, and where."""
     names = tuple(case.actual.names(helped.tolist()))
     edits = tuple(_limit(edit, frozenset(names)) for edit in advice.edits) if names else ()
     return Suggestion(
@@ -249,7 +249,7 @@ def make_suggestion(
 
 
 def _limit(edit: AnyEdit, names: frozenset[str]) -> AnyEdit:
-    """The edit, of no more nodes than it helps."""
+    """Returns the edit for no more nodes than it helps."""
     if isinstance(edit, Uncordon | RecoverNodes):
         return replace(edit, nodes=tuple(name for name in edit.nodes if name in names))
     return edit
@@ -259,7 +259,7 @@ def _limit(edit: AnyEdit, names: frozenset[str]) -> AnyEdit:
 
 
 def _ask_for_advice(case: Case, name: str, rows: RowNumbers) -> Iterator[Advice]:
-    """What a plugin advises about rows that it rejects, if it advises at all."""
+    """Returns a plugin's advice about rows that it rejects, if it advises at all."""
     plugin = case.profile.plugins.get(name)
     if not isinstance(plugin, Advise):
         return
@@ -288,7 +288,7 @@ def _check(advice: object, case: Case) -> None:
 
 
 def suggest_eviction(case: Case, failed: Failed) -> Suggestion | None:
-    """What would let a post-filter evict other pods for this one."""
+    """Suggests what would let a post-filter evict other pods for this one."""
     if failed.filtered is None or case.gone:
         return None
     for plugin in case.profile.post_filter:

@@ -1,7 +1,7 @@
-"""One decision in which extenders have a say: what they are asked, in order, and what follows.
+"""One decision in which extenders take part: their questions, in order, and what follows.
 
-A decision is a generator. It gives questions, is sent the answers, and returns what was decided.
-So its caller waits as long as the answers take, and does other things meanwhile.
+A decision is a generator. It yields questions, is sent the answers, and returns the decision. So
+its caller can do other things until the answers come.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _PER_POINT = 10
 
 
 def find_interested(extenders: Sequence[Extender], pod: Pod) -> tuple[tuple[int, Extender], ...]:
-    """The extenders that take part in decisions about a pod, with their places, in order."""
+    """Returns the extenders that take part in decisions about a pod, with their positions."""
     return tuple((place, each) for place, each in enumerate(extenders) if each.concerns(pod.spec))
 
 
 class ExtenderFailed(PluginError):
-    """An extender that must not be ignored did not answer, or not so that it can be used."""
+    """An extender that must not be ignored gave no usable answer."""
 
 
 class Overtaken(Exception):
-    """While an extender was asked, the cluster changed so that its answer is of no use."""
+    """The cluster changed while an extender was asked, so that its answer is of no use."""
 
 
 class Consultation:
@@ -66,7 +66,7 @@ class Consultation:
         keep_pods: bool = False,
         rechecks: bool = True,
     ) -> None:
-        """Extenders come with their place in the configuration, in the order of being asked.
+        """Extenders come with their position in the configuration, in the order of being asked.
 
         With `rechecks`, rows that no longer take the pod when an answer comes are left out.
         """
@@ -96,13 +96,13 @@ class Consultation:
         nodes: tuple[str, ...] = (),
         victims: dict[str, NodeVictims] | None = None,
     ) -> AskExtender:
-        """A question about the pod."""
+        """Makes a question about the pod."""
         number, self._asked = self._asked, self._asked + 1
         pod = PodRef.to(self.survey.pod)
         return AskExtender(pod, self.attempt, number, extender, verb, nodes, victims or {})
 
     def decide(self) -> Steps[Found | Failed]:
-        """Finds the best node. Raises PluginError or Overtaken if that cannot be done."""
+        """Finds the best node. Raises PluginError or Overtaken if that is not possible."""
         tried = self.survey.try_nominated()
         if tried is not None and tried.feasible.all():
             found = yield from self._try_nominated(tried)
@@ -139,7 +139,7 @@ class Consultation:
         return None
 
     def filter(self, rows: Rows, names: tuple[str, ...] | None = None) -> Steps[Rows]:
-        """Asks one extender after the other which of the rows, perhaps with known names, suit."""
+        """Asks one extender after the other which of the rows suit."""
         names = self.survey.names(rows) if names is None else names
         self._offered += names
         for place, extender in self.extenders:
@@ -158,7 +158,7 @@ class Consultation:
         return rows
 
     def _recheck(self, rows: Rows, names: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
-        """Leaves out what no longer takes the pod; raises Overtaken if nothing is left then."""
+        """Leaves out rows that no longer take the pod; raises Overtaken if none is left."""
         if not self._rechecks:
             return rows, names
         rows = self.survey.keep_fitting(rows, names)
@@ -193,7 +193,7 @@ class Consultation:
         return rows, names
 
     def _fail(self) -> Failed:
-        """The failure of a pod whose last nodes extenders took away; any event may help it."""
+        """Makes the failure of a pod whose last nodes extenders rejected; any event may help it."""
         fitting = self.survey.look_again()
         if not len(fitting):
             # By now not even the plugins accept a node.
@@ -204,7 +204,7 @@ class Consultation:
         return replace(failed, overruled=failed.overruled | {EXTENDER})
 
     def _gather_refusals(self) -> Filtered:
-        """What extenders have against nodes, as rows."""
+        """Returns the extenders' refusals of nodes, as rows."""
         nodes = self.survey.nodes
         by_row = {nodes.row(name): reason for name, reason in self._refusals.items()}
         known = {row: reason for row, reason in by_row.items() if row is not None}
@@ -257,9 +257,9 @@ class Consultation:
         self.scores[extender.url_prefix] = hosts[among], scores[among]
 
     def _take_best(self, scored: Scored) -> Found:
-        """The row with the highest total; what no extender scored loses ties, as in kube-scheduler.
+        """Returns the row with the highest total; a row without an extender's score loses ties.
 
-        Those scored it breaks at random, here the first that is visited is taken.
+        kube-scheduler breaks other ties at random; here the first that is visited wins.
         """
         rows, totals = scored.rows, scored.totals.copy()
         position = np.zeros(len(self.survey.nodes.alive), np.intp)
@@ -274,14 +274,14 @@ class Consultation:
 
 
 def _shorten(text: str) -> str:
-    """As much of a text as a condition should have; others have to read it."""
+    """Cuts a text to a length that suits a condition, which people read."""
     return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]} ..."
 
 
 def _select(
     extender: Extender, kept: Iterable[str], rows: Rows, names: tuple[str, ...]
 ) -> tuple[Rows, tuple[str, ...]]:
-    """The rows that an extender kept, in its order."""
+    """Returns the rows that an extender kept, in its order."""
     places = dict(zip(names, range(len(names)), strict=True))
     chosen = tuple(dict.fromkeys(kept))
     for name in chosen:

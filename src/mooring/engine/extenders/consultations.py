@@ -1,4 +1,4 @@
-"""The decisions that wait for extenders. Others are made meanwhile."""
+"""The decisions that wait for extenders. Other decisions are made meanwhile."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class WaitingDecision:
 
 
 class Consultations:
-    """Begins decisions that need extenders, a bounded number at a time, and goes on with them."""
+    """Begins decisions that need extenders, a bounded number at a time, and resumes them."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Consultations:
         emit: Callable[[Action], None],
         give_up: Callable[[QueuedPod, Exception, float], None],
     ) -> None:
-        """`give_up` is called for a decision that raises what no plugin is to blame for."""
+        """`give_up` is called for a decision that raises an exception of no plugin."""
         self._extenders = configuration.extenders
         self._most = configuration.extender_concurrency
         self._keep_pods = configuration.extender_nodes_keep_pods
@@ -119,7 +119,7 @@ class Consultations:
     ) -> None:
         """Asks about members of a group before it is decided, one after the other.
 
-        The result is the names of the nodes that each may go to, by uid.
+        The result is the names of the nodes that each member may go to, by uid.
         """
         steps = self._ask_about_members(surveys, group.attempts)
         self._advance(WaitingDecision(group, steps, conclude, is_about_group=True), now)
@@ -144,7 +144,7 @@ class Consultations:
         return allowed
 
     def answer(self, event: ExtenderAnswered, now: float) -> None:
-        """An extender has answered. What is not waited for any more is ignored."""
+        """Takes in the answer of an extender; an answer that is not awaited is ignored."""
         decision = self.waiting.get(event.uid)
         if decision is None:
             return
@@ -155,7 +155,7 @@ class Consultations:
                 self._resume(decision, now)
 
     def look_after(self, now: float) -> None:
-        """Ends decisions about pods that are not ours any more, or whose answers got lost."""
+        """Ends decisions about pods that are not ours any more, or whose answers were lost."""
         for uid, decision in list(self.waiting.items()):
             if decision.deadline <= now or uid not in self._pending:
                 for each in decision.questions:
@@ -165,7 +165,7 @@ class Consultations:
                 self._resume(decision, now)
 
     def next_deadline(self) -> float | None:
-        """When the next answer counts as lost."""
+        """Returns when the next answer counts as lost."""
         return min((each.deadline for each in self.waiting.values()), default=None)
 
     def drop(self, uid: str) -> None:
@@ -194,7 +194,7 @@ class Consultations:
             self._make_room()
 
     def _advance(self, decision: WaitingDecision, now: float) -> None:
-        """Goes on with a decision until it has questions, or an end."""
+        """Continues a decision until it has questions or ends."""
         answers = tuple(decision.answers[each.number] for each in decision.questions)
         queued = decision.queued
         try:
@@ -232,7 +232,7 @@ def _decide(consultation: Consultation, reviews: bool) -> Steps[_Outcome]:
 
 
 def _is_same(now: Pod, before: Pod) -> bool:
-    """Whether a pod is what its decision was begun for, as far as anybody reads it."""
+    """Whether a pod is what its decision was begun for, in all that decisions read."""
     return now.spec == before.spec and now.labels == before.labels
 
 

@@ -1,4 +1,4 @@
-"""What Go's JSON decoder says about text that is no JSON, since users know these words."""
+"""The messages of Go's JSON decoder about invalid JSON, which users know."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 def kind_of(document: bytes) -> str:
-    """What Go calls the value that a text begins with."""
+    """Returns Go's name for the type of the value that a text begins with."""
     return _KINDS.get(document.lstrip(b" \t\r\n")[:1].decode(errors="replace"), "number")
 
 
 def describe_syntax(text: str, problem: str, at: int) -> str:
-    """Go's words for what Python's decoder found wrong with a text, and where."""
+    """Returns Go's message for the mistake that Python's decoder found."""
     if not text:
         return "EOF"
     at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n"))
@@ -46,7 +46,7 @@ def describe_syntax(text: str, problem: str, at: int) -> str:
 
 
 def _describe_literal(rest: str) -> str:
-    """What is wrong with a word that begins like true, false or null."""
+    """Describes a mistake in a word that begins like true, false or null."""
     for literal in _LITERALS:
         if rest[0] == literal[0]:
             for wanted, found in zip(literal, rest, strict=False):

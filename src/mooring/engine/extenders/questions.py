@@ -1,6 +1,6 @@
-"""The JSON that extenders are sent: kube-scheduler's, with the names of Go's fields.
+"""The JSON that extenders get: kube-scheduler's, with the names of Go's fields.
 
-Pods and nodes go in as the JSON that the API wrote. What is not sent is there as null.
+Pods and nodes are included as the JSON that the API wrote. Absent parts are null.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Manifests(Protocol):
-    """Where the JSON of pods and nodes is. Each raises KeyError for what is gone."""
+    """The JSON of pods and nodes. It raises KeyError for objects that are gone."""
 
     def pod(self, uid: str) -> bytes: ...
 
@@ -27,16 +27,17 @@ class Manifests(Protocol):
 
 
 def encode_names(names: tuple[str, ...]) -> bytes:
-    """Names of nodes as a question has them."""
+    """Encodes names of nodes for a question."""
     return _encode(names)
 
 
 def encode_question(
     ask: AskExtender, manifests: Manifests, *, names_only: bool, names: bytes | None = None
 ) -> bytes:
-    """The body of a request. Raises KeyError if the pod, or one of its victims, is gone.
+    """Encodes the body of a request.
 
-    `names` are the names of the nodes as they are written, if that is known.
+    Raises KeyError if the pod, or one of its victims, is gone. `names` are the names of the nodes
+    in encoded form, if that is known.
     """
     pod = manifests.pod(ask.pod.uid)
     if ask.verb == PREEMPT:
@@ -53,7 +54,7 @@ def encode_question(
 
 
 def encode_binding(action: BindPod) -> bytes:
-    """The body of a request to bind."""
+    """Encodes the body of a request to bind."""
     pod = action.pod
     names = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid}
     return _encode({**names, "Node": action.node})
@@ -89,9 +90,9 @@ _TOP_LEVEL = msgspec.json.Decoder(_TopLevel)
 
 
 def trim_manifest(raw: bytes | msgspec.Raw, *, managed_fields: bool) -> bytes:
-    """An object as kube-scheduler's cache has it: without kind and apiVersion.
+    """Returns an object as in kube-scheduler's cache: without kind and apiVersion.
 
-    Of pods it does not keep the managed fields either.
+    Pods also lose their managed fields.
     """
     whole = _TOP_LEVEL.decode(raw)
     if not managed_fields:
@@ -115,7 +116,7 @@ _NODE_INFO = (
 
 
 def encode_manifest(kind: str, raw: Mapping[str, Any]) -> bytes:
-    """An object that no API server has written, with what Go writes of it besides."""
+    """Encodes an object that no API server has written, with the fields that Go adds."""
     status = dict(raw.get("status") or {})
     if kind == "Node":
         status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})

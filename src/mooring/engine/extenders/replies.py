@@ -1,6 +1,6 @@
-"""Reading what extenders answer: as leniently as Go does, and with its words where it gives up.
+"""Reads the answers of extenders as leniently as Go does, and with Go's messages for errors.
 
-The names of fields may be written in any case. What comes after the first document is not read.
+The names of fields may be in upper or lower case. Text after the first document is not read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_PRIORITY = "json: cannot unmarshal the answer into Go value of type v1.HostP
 
 
 class AskedNames(NamedTuple):
-    """The names that an extender was asked about, and how they were written."""
+    """The names that an extender was asked about, and their encoded form."""
 
     names: tuple[str, ...]
     encoded: bytes
@@ -42,14 +42,14 @@ class ReplyError(MooringError):
 
 
 def describe_status(verb: str, url: str, status: int) -> str:
-    """What is told of an answer whose status is not 200; the verb as it is configured."""
+    """Describes an answer whose status is not 200; the verb is as configured."""
     return f"failed {verb} with extender at URL {url}, code {status}"
 
 
 def read_reply(verb: str, body: bytes, asked: AskedNames | None = None) -> ExtenderAnswer:
-    """What an extender answers to filter, prioritize or preempt. Raises ReplyError.
+    """Reads the answer to filter, prioritize or preempt. Raises ReplyError.
 
-    With the names as they were sent, they need not all be read again.
+    With the names as they were sent, not all of them need to be read again.
     """
     if verb == FILTER and asked is not None and asked.encoded in body:
         answer = _read_all_kept(body, asked)
@@ -63,14 +63,14 @@ def read_reply(verb: str, body: bytes, asked: AskedNames | None = None) -> Exten
 
 
 def read_binding_error(body: bytes) -> str:
-    """Why an extender did not bind a pod; empty if it did. Raises ReplyError."""
+    """Returns why an extender did not bind a pod; empty if it did. Raises ReplyError."""
     fields = _Fields(_cut_document(body), "ExtenderBindingResult")
     error: str = fields.read("error", str, "Error of type string") or ""
     return error
 
 
 def _read_all_kept(body: bytes, asked: AskedNames) -> FilterAnswer | None:
-    """The answer of an extender that has nothing against any node; None if it says more."""
+    """Reads the answer of an extender that keeps every node; returns None if it says more."""
     try:
         kept = _ALL_KEPT.decode(body.replace(asked.encoded, b"null", 1))
     except (msgspec.DecodeError, RecursionError):
@@ -155,7 +155,7 @@ class _NodeItem(msgspec.Struct, frozen=True):
 
 
 class _NodeList(msgspec.Struct, frozen=True):
-    """A NodeList, of which only the names count."""
+    """A NodeList, of which only the names are read."""
 
     items: list[_NodeItem] | None = None
 
@@ -164,7 +164,7 @@ _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class _AllKept(msgspec.Struct, forbid_unknown_fields=True):
-    """An answer from which the names were taken out."""
+    """An answer without the names."""
 
     names: None = msgspec.field(name="NodeNames")
     nodes: None = msgspec.field(name="Nodes", default=None)
@@ -193,7 +193,7 @@ _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
 class _Fields:
-    """The fields of an object, whatever case they are written in; the last of a name counts."""
+    """The fields of an object, in upper or lower case; the last of equal names counts."""
 
     def __init__(self, document: bytes, go_type: str) -> None:
         self._type = go_type
@@ -204,7 +204,7 @@ class _Fields:
         self._raw = {name.lower(): value for name, value in (raw or {}).items()}
 
     def read(self, name: str, wanted: Any, described: str) -> Any:
-        """The value of a field; None where it is missing or null."""
+        """Returns the value of a field; None if it is missing or null."""
         raw = self._raw.get(name)
         if raw is None:
             return None
@@ -226,7 +226,10 @@ _CHECK = msgspec.json.Decoder(msgspec.Raw)
 
 
 def _cut_document(body: bytes) -> bytes:
-    """The first document of a body. Raises ReplyError with Go's words if it is none."""
+    """Returns the first document of a body.
+
+    Raises ReplyError with Go's message if there is none.
+    """
     try:
         return bytes(_CHECK.decode(body))
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""What extenders say about evictions: which nodes and victims of a plugin's proposals are left."""
+"""Asks extenders about evictions: which nodes and victims of a plugin's proposals are left."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Proposals = dict[str, ProposedEviction]
 
 
 class Review:
-    """The search for a remedy for one pod, in which extenders have a say."""
+    """The search for a remedy for one pod, in which extenders take part."""
 
     def __init__(self, consultation: Consultation, failed: Failed) -> None:
         self._consultation = consultation
@@ -31,7 +31,7 @@ class Review:
         self._failed = failed
 
     def seek_remedy(self) -> Steps[Remedied]:
-        """The same as `remedies.seek_remedy`, but extenders may change what is proposed."""
+        """Seeks a remedy as `remedies.seek_remedy` does, but extenders may change the proposals."""
         search = RemedySearch()
         for plugin in self._survey.profile.post_filter:
             try:
@@ -62,7 +62,7 @@ class Review:
         return answer
 
     def _review(self, proposals: _Proposals) -> Steps[Sequence[ProposedEviction]]:
-        """Asks one extender after the other what is left of the proposals."""
+        """Asks one extender after the other which proposals are left."""
         consultation = self._consultation
         for place, extender in consultation.extenders:
             if not extender.preempt_verb:
@@ -94,7 +94,7 @@ class Review:
         return {name: left[name] for name in {**asked, **left} if name in left}
 
     def _check(self, plugin: Preempt, remedy: Remedy) -> None:
-        """If the cluster has changed meanwhile: raises Overtaken unless evicting still helps."""
+        """Raises Overtaken if the cluster has changed and evicting does not help any more."""
         survey = self._survey
         if survey.is_current:
             return
@@ -110,7 +110,7 @@ class Review:
 
 
 class _VictimReader:
-    """Finds the pods that an extender names. Those that have gone meanwhile are left out."""
+    """Finds the pods that an extender names. Pods that are gone are left out."""
 
     def __init__(self, extender: Extender, nodes: Nodes, asked: _Proposals) -> None:
         self._extender = extender

@@ -1,4 +1,4 @@
-"""What plugins say about a pod whose decision waits for extenders, brought up to date on return."""
+"""What plugins say about a pod whose decision waits for extenders; updated on return."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PodSurvey:
     # The first look
 
     def try_nominated(self) -> Filtered | None:
-        """The plugins' answer for the node that the pod is nominated to, if there is one."""
+        """Returns the plugins' answer for the nominated node, if there is one."""
         name = self.nodes.nominations.node_of(self.pod)
         if not name or self.nodes.row(name) is None:
             return None
@@ -78,7 +78,7 @@ class PodSurvey:
         return self.tried_first
 
     def look(self) -> Rows:
-        """The rows that plugins accept, in the order in which they are visited."""
+        """Returns the rows that plugins accept, in visit order."""
         self._catch_up()
         found = (
             None if self._classes is None else self._classes.find_feasible(self.pod, self._window)
@@ -104,9 +104,9 @@ class PodSurvey:
         return self.filtered.rows[visited[self.filtered.feasible[visited]]]
 
     def split(self, rows: Rows) -> Iterator[tuple[Rows, tuple[str, ...]]]:
-        """Rows with their names, as many at a time as kube-scheduler asks extenders about.
+        """Yields rows with their names, in the portions in which kube-scheduler asks extenders.
 
-        A percentage that is set has limited them already.
+        If a percentage is set, it has limited them already.
         """
         size = len(rows) if self._window.percentage else sample_size(len(self.nodes))
         if len(rows) > size:
@@ -119,18 +119,18 @@ class PodSurvey:
             yield part, known.of(part)
 
     def fail(self) -> Failed:
-        """What is known, as the failure of the pod."""
+        """Returns what is known as the failure of the pod."""
         return Failed(self.pre_filtered, self.filtered, len(self.nodes), self.tried_first)
 
     def look_again(self) -> Rows:
-        """Looks at all rows for a failure's sake; returns those that the plugins accept."""
+        """Looks at all rows to diagnose a failure; returns those that the plugins accept."""
         self._catch_up()
         if self.filtered is None or self._filtered_at != self._generation:
             return self._look_alone()
         return self.filtered.feasible_rows
 
     def names(self, rows: Rows) -> tuple[str, ...]:
-        """The names of many rows."""
+        """Returns the names of many rows."""
         return self._row_names().of(rows)
 
     def _row_names(self) -> RowNames:
@@ -145,7 +145,7 @@ class PodSurvey:
         return self._generation == self._log.generation
 
     def keep_fitting(self, rows: Rows, names: tuple[str, ...]) -> Rows:
-        """The rows, in their order, that still take the pod; only what changed is asked about."""
+        """Returns the rows that still take the pod, in order; only changed rows are asked about."""
         if self.is_current:
             return rows
         changed = self._log.since(self._generation)
@@ -164,7 +164,7 @@ class PodSurvey:
         return self._recheck(rows, None if everywhere else changed)
 
     def _keep(self, rows: Rows, kept: Rows) -> Rows:
-        """Those of the rows, in their order, that are among others."""
+        """Returns those of the rows, in their order, that are among others."""
         among = np.zeros(len(self.nodes.alive), np.bool_)
         among[kept] = True
         return rows[among[rows]]
@@ -186,19 +186,19 @@ class PodSurvey:
         return rows[~np.isin(rows, asked[~np.isin(asked, outcome.feasible_rows)])]
 
     def _is_local(self) -> bool:
-        """Whether what changes on one row does not matter to others."""
+        """Whether a change on one row does not affect others."""
         return not self.nodes.nominations.are_there and all(
             plugin.scope is Scope.ROW for plugin in active_filters(self.profile, self.pre_filtered)
         )
 
     def _catch_up(self) -> None:
-        """Takes note that the cluster is looked at anew."""
+        """Notes the state of the cluster that is looked at now."""
         self._generation = self._log.generation
 
     # Scores
 
     def score(self, rows: Rows, *, bare: bool) -> Scored:
-        """The scores of rows; `bare` ones as if nothing ran there."""
+        """Returns the scores of rows; `bare` rows as if nothing ran there."""
         if not self.profile.score:
             return Scored(rows, {}, np.zeros(len(rows), np.int64))
         if self._kept is not None and not bare:
@@ -212,7 +212,7 @@ class PodSurvey:
         return Scored(rows, by_plugin, scored.totals[back])
 
     def refuse(self, refused: Filtered, dropped: Rows) -> Failed:
-        """The failure, with what extenders refused or dropped in place of what plugins said."""
+        """Returns the failure, with the extenders' refusals in place of the plugins' answers."""
         assert self.filtered is not None, "plugins were not asked about all rows"
         before = frozenset(self.filtered.rejectors())
         filtered = self.filtered.without(dropped).replacing(refused)

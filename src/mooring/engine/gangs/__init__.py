@@ -1,4 +1,4 @@
 """Groups of pods that are placed together: tried on the live columns, then kept or taken back.
 
-All of a group is decided in one step: nothing outside sees a group that is placed in part.
+A group is decided in one step: nothing outside sees a group that is placed in part.
 """

@@ -1,4 +1,4 @@
-"""Whether a group may be queued: enough of its members must be there."""
+"""Whether a group may be queued: enough of its members must exist."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _TOO_FEW = unresolvable("waiting for minCount pods from a gang to appear in sche
 
 
 def hold_member(pod: Pod, groups: KnownGroups) -> Rejected | None:
-    """Why a member of a group must not be tried yet; None if it may, or has no group."""
+    """Returns why a member of a group must not be tried yet; None if it may or has no group."""
     key = groups.key_of(pod)
     return None if key is None else hold_group(key, groups)
 
 
 def hold_group(key: GroupKey, groups: KnownGroups) -> Rejected | None:
-    """Why no member of a group must be tried yet; None if they may."""
+    """Returns why no member of a group must be tried yet; None if they may."""
     group = groups.get(key)
     if group is None:
         name = key[1].partition("/")[2]

@@ -19,7 +19,7 @@ _ALLOCATABLE = int(Change.ALLOCATABLE)
 
 
 class BestDomain(NamedTuple):
-    """The domain that is best for a gang, by its place among all of its label."""
+    """The best domain for a gang, by its position among all domains of its label."""
 
     place: int
     #: How many members it takes.
@@ -29,10 +29,10 @@ class BestDomain(NamedTuple):
 
 
 class KeptDomain:
-    """The best domain for gangs of like members, and what makes it so.
+    """The best domain for gangs of like members, and why it is the best.
 
-    The fuller a domain is the better, as long as it takes as many members as before. So it stays
-    the best while only its own rows change, and these only become fuller.
+    The fuller a domain the better, as long as it takes as many members as before. So it stays the
+    best while only its own rows change, and these only become fuller.
     """
 
     __slots__ = (
@@ -48,7 +48,7 @@ class KeptDomain:
     )
 
     def __init__(self, pod: Pod, bits: NDArray[np.int64], size: int, nodes: Nodes) -> None:
-        """For so many pods like one, which rows with a bit do not take."""
+        """Serves that many pods like one; rows with a bit do not take them."""
         # Nothing else gets the id of the bits, or of the pod's template, while they are kept.
         self._pod, self._bits, self._size = pod, bits, size
         self._asked = find_asked(pod.requests, nodes)
@@ -61,7 +61,7 @@ class KeptDomain:
         self._used: dict[int, list[int]] = {}
 
     def keep(self, best: BestDomain, key: str, nodes: Nodes) -> None:
-        """A domain of a label was found to be the best."""
+        """Notes that a domain of a label was found to be the best."""
         assert nodes.changes is not None, "only rows that are there are kept"
         self._best, self._generation = best, nodes.changes.generation
         rows = split_by(key, nodes).domains[best.place].rows
@@ -71,7 +71,7 @@ class KeptDomain:
         self._used = {each.number: _list_used(each) for each in facts}
 
     def find(self, nodes: Nodes) -> BestDomain | None:
-        """The domain if it is still the best, caught up with its rows."""
+        """Returns the domain if it is still the best, updated with its rows."""
         best = self._best
         changed = None if best is None else find_changed(self._generation, nodes)
         if best is None or changed is None or nodes.changes is None:
@@ -83,7 +83,7 @@ class KeptDomain:
         return best if min(self._room, self._size) == best.members else None
 
     def _catch_up(self, row: int, nodes: Nodes) -> bool:
-        """Takes in a row that changed; False if it is another's, or not fuller than before."""
+        """Takes in a changed row; returns False if it is elsewhere, or not fuller than before."""
         before = self._used.get(row)
         if before is None:
             return False

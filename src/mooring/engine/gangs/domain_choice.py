@@ -1,4 +1,4 @@
-"""The best of domains of which it is counted how many like pods they take."""
+"""Chooses the best of domains, given how many like pods each takes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DomainQuestion(NamedTuple):
     needed: int
 
     def find_enough(self, counts: Numbers) -> NDArray[np.intp]:
-        """The places of the domains that take enough, of so many members each."""
+        """Returns the positions of the domains that take enough members."""
         return np.flatnonzero((counts > 0) & (self.scheduled + counts >= self.needed))
 
 
@@ -41,9 +41,9 @@ def choose_domain(
     domains: Sequence[Domain],
     nodes: Nodes,
 ) -> int:
-    """The place of the best of the domains that take enough members.
+    """Returns the position of the best of the domains that take enough members.
 
-    Counted is how many members each domain takes.
+    `counted` is how many members each domain takes.
     """
     amounts = [[question.asked.get(name, 0)] for name in question.resources]
     added = counts * np.array(amounts, np.int64).reshape(len(amounts), 1)
@@ -54,6 +54,6 @@ def choose_domain(
 
 
 def share_members(counts: Numbers) -> Numbers:
-    """How many members each domain has, of the most that any has, from 0 to 100."""
+    """Returns the members of each domain, as a share from 0 to 100 of the largest number."""
     most = max(1, int(counts.max(initial=0)))
     return counts * MAX_SCORE // most

@@ -33,7 +33,7 @@ def count_members(
     key: str = "",
     look: Look | None = None,
 ) -> NDArray[np.int64] | None:
-    """How many of the members find a place in each domain; None if only trying can tell.
+    """Returns how many of the members each domain takes; None if only trying can tell.
 
     The key is that of the domains.
     """
@@ -54,7 +54,7 @@ def count_members(
 def find_like(
     members: Sequence[Pod], profile: Profile, nodes: Nodes, look: Look
 ) -> KnownClass | None:
-    """What is known of members that are alike and take only what is counted."""
+    """Returns the class of members that are alike and take only what is counted."""
     pod = members[0]
     if not are_alike(members, profile, nodes) or not is_countable(pod, profile, nodes):
         return None
@@ -67,7 +67,7 @@ def are_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> bool:
 
 
 def _are_bare(members: Sequence[Pod], profile: Profile) -> bool:
-    """Whether members have nothing but their template, so that nothing can tell them apart."""
+    """Whether members have nothing but their template, so that nothing tells them apart."""
     spec = members[0].spec
     for pod in members:
         if pod.spec is not spec or pod.labels or pod.annotations:
@@ -76,7 +76,7 @@ def _are_bare(members: Sequence[Pod], profile: Profile) -> bool:
 
 
 def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[list[Pod]]:
-    """The members by what nodes answer them, though labels that nobody reads tell them apart."""
+    """Groups members by the answers of nodes, ignoring labels that no filter reads."""
     parts = _signed_parts(profile.filter)
     if parts is None:
         return [[pod] for pod in members]
@@ -101,7 +101,7 @@ def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[
 
 @lru_cache(maxsize=64)
 def _signed_parts(filters: tuple[Filter[Any], ...]) -> SignedParts | None:
-    """What filters read of a pod besides its template; None if one of them does not say."""
+    """Returns what filters read of a pod besides its template; None if one does not say."""
     signing = [plugin for plugin in filters if not isinstance(plugin, ProtectGangs)]
     if not all(isinstance(plugin, Sign) for plugin in signing):
         return None
@@ -111,13 +111,13 @@ def _signed_parts(filters: tuple[Filter[Any], ...]) -> SignedParts | None:
 
 @lru_cache(maxsize=64)
 def _find_asked(filters: tuple[Filter[Any], ...]) -> tuple[Sign, ...]:
-    """The filters that read more of a pod than they name, so that they sign each member."""
+    """Returns the filters that read more of a pod than they name, and so sign each member."""
     signing = [each for each in filters if not isinstance(each, ProtectGangs)]
     return tuple(each for each in signing if isinstance(each, Sign) and each.signs is None)
 
 
 def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
-    """Whether a pod takes of a node only what can be counted, and nobody is nominated."""
+    """Whether a pod takes of a node only what can be counted, and no pod is nominated."""
     known = _judge_template(pod, profile)
     return known.is_countable and not (
         nodes.nominations
@@ -128,7 +128,7 @@ def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
 
 
 class _TemplateFacts(NamedTuple):
-    """What a profile makes of the pods of a template."""
+    """What a profile finds out about the pods of a template."""
 
     profile: Profile
     #: Whether filters read nothing else of a pod without labels and annotations.
@@ -140,7 +140,7 @@ class _TemplateFacts(NamedTuple):
 
 
 def _judge_template(pod: Pod, profile: Profile) -> _TemplateFacts:
-    """What a profile makes of a pod's template; found once, since every gang comes by."""
+    """Returns what a profile finds out about a pod's template; computed once for all gangs."""
     spec = pod.spec
     known: _TemplateFacts | None = spec.__dict__.get("_gang_facts")
     if known is None or known.profile is not profile:
@@ -163,13 +163,13 @@ def _judge_template(pod: Pod, profile: Profile) -> _TemplateFacts:
 
 
 def _asks_for_ignored(pod: Pod, profile: Profile) -> bool:
-    """Whether a pod asks for a resource that may be given away more than once."""
+    """Whether a pod requests a resource that may be given away more than once."""
     counter = find_room_counter(profile)
     return counter is not None and any(counter.ignores(name) for name, _ in pod.requests)
 
 
 def sees_counts(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
-    """Whether a pod takes and minds only what is counted of nodes."""
+    """Whether a pod takes and reads only what is counted of nodes."""
     prepared = pre_filter(profile, pod, nodes)
     return (
         prepared.rejected is None

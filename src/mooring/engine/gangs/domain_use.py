@@ -1,4 +1,4 @@
-"""How full domains are: what their nodes offer, and what pods on them ask for."""
+"""How full domains are: what their nodes offer, and what pods there request."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def measure_fullness(
     nodes: Nodes,
     key: str = "",
 ) -> Numbers:
-    """How full each domain would be with what is added, from 0 to 100.
+    """Returns how full each domain would be with what is added, from 0 to 100.
 
-    Resources have weights; added is an amount for each of them and each domain. Where the domains
-    are all of a key, what is there already is kept.
+    Resources have weights; `added` is an amount for each resource and domain. If the domains are
+    all of a key, their present use is kept.
     """
     places = _find_places(resources, nodes)
     if len(places) < len(resources):
@@ -60,7 +60,7 @@ def _find_places(resources: Iterable[str], nodes: Nodes) -> Places:
 
 
 def _weigh(offered: Numbers, used: Numbers, weights: Numbers) -> Numbers:
-    """How much is used of what is offered, by the weights of the resources that there are."""
+    """Returns the used share of what is offered, by the weights of the existing resources."""
     there = (offered > 0) * weights
     if offered.max(initial=0) > _MOST_EXACT:
         # A hundredfold of it is more than 64 bits hold.
@@ -71,7 +71,7 @@ def _weigh(offered: Numbers, used: Numbers, weights: Numbers) -> Numbers:
 
 
 def _find_requested(name: str, place: int, nodes: Nodes) -> Numbers:
-    """What is requested per row; pods that name no cpu or memory count with a little of it."""
+    """Returns the requests per row; pods without cpu or memory requests count with a little."""
     if name in _NEVER_ZERO:
         return nodes.nonzero_requested[_NEVER_ZERO.index(name)]
     return nodes.requested[place]
@@ -94,7 +94,7 @@ def _add_up(places: Places, domains: Sequence[Domain], nodes: Nodes, key: str) -
 
 @dataclass(slots=True)
 class _KeptUse:
-    """The same, kept from gang to gang, with what each row adds to it."""
+    """The use of domains, kept from gang to gang, with the part of each row."""
 
     generation: int
     use: DomainUse
@@ -103,7 +103,7 @@ class _KeptUse:
 
 
 def _find_kept(places: Places, key: str, nodes: Nodes) -> DomainUse:
-    """What is kept, caught up with the rows that changed."""
+    """Returns the kept use, updated with the rows that changed."""
     log = nodes.changes
     assert log is not None, "only rows that are there are kept"
     kept = nodes.derived.get(

@@ -1,4 +1,4 @@
-"""Which evictions make room for like members at the least cost: counted, row by row."""
+"""Finds the cheapest evictions that make room for like members: counted, row by row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HOPELESS = np.iinfo(np.int64).max // 4
 
 
 def cost_of(units: Iterable[VictimUnit]) -> Cost:
-    """What it costs to evict some units."""
+    """Returns the cost of evicting some units."""
     chosen = list(units)
     return (
         sum(unit.violations for unit in chosen),
@@ -37,7 +37,7 @@ def cost_of(units: Iterable[VictimUnit]) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class LikeMembers:
-    """Members that any node answers alike and that mind only resources."""
+    """Members that every node answers alike and that depend on resources only."""
 
     pods: Sequence[Pod]
     #: int64[resource]: what one of them takes.
@@ -48,7 +48,7 @@ class LikeMembers:
 
 @dataclass(frozen=True, slots=True)
 class RowEvictions:
-    """The units to evict on a row so that it takes so many more members."""
+    """The units to evict on a row so that it takes that many more members."""
 
     row: int
     more: int
@@ -57,7 +57,7 @@ class RowEvictions:
 
 @dataclass(frozen=True, slots=True)
 class EvictionPlan:
-    """Whom to evict, and how many members go to which row."""
+    """Which units to evict, and how many members go to which row."""
 
     units: tuple[VictimUnit, ...]
     counts: Mapping[int, int]
@@ -65,7 +65,7 @@ class EvictionPlan:
 
 @dataclass(slots=True)
 class EvictionCosts:
-    """What is free on each row, and who could make more room there."""
+    """The free amounts of each row, and the units that could make more room there."""
 
     names: Sequence[str]
     #: int64[resource, row].
@@ -90,7 +90,7 @@ class EvictionCosts:
         return cls(names, free, dict(on_row))
 
     def without(self, units: Iterable[VictimUnit], nodes: Nodes) -> EvictionCosts:
-        """The same once some units are gone."""
+        """Returns the same once some units are gone."""
         free, on_row = self.free.copy(), dict(self.on_row)
         for unit in units:
             for pod in unit.pods:
@@ -101,22 +101,22 @@ class EvictionCosts:
         return EvictionCosts(self.names, free, on_row)
 
     def after(self, plan: EvictionPlan, members: LikeMembers, nodes: Nodes) -> EvictionCosts:
-        """The same once a plan is carried out."""
+        """Returns the same once a plan is carried out."""
         left = self.without(plan.units, nodes)
         for row, count in plan.counts.items():
             left.free[:, row] -= count * members.asked
         return left
 
     def takes(self, requests: Iterable[tuple[str, int]]) -> AmountArray:
-        """What a pod takes of the resources that are counted, itself among them."""
+        """Returns what a pod takes of the counted resources, its place as a pod included."""
         held = {**dict(requests), PODS: 1}
         return np.array([held.get(name, 0) for name in self.names], np.int64)
 
     def cheapest(self, members: LikeMembers, rows: NDArray[np.intp]) -> EvictionPlan | None:
-        """How rows take all members at the least cost; None if they do not.
+        """Returns how rows take all members at the least cost; None if they cannot.
 
-        Rows are independent of each other, so that the best of each can be put together step by
-        step: after each row, the least cost of having made room for 0, 1, 2, ... more members.
+        Rows are independent of each other, so that the best options can be combined step by step:
+        after each row, the least cost of having made room for 0, 1, 2, ... more members.
         """
         wanted = members.asked > 0
         room = self.free[wanted][:, rows] // members.asked[wanted][:, None]
@@ -144,7 +144,7 @@ class EvictionCosts:
         counts: tuple[AmountArray, AmountArray],
         short: int,
     ) -> list[RowEvictions] | None:
-        """Makes room for as many members as are short, on the rows that promise most."""
+        """Makes room for the missing members, on the rows that promise most."""
         present, gains = counts
         useful = np.flatnonzero(gains > 0)
         lesser = np.array([len(self.on_row.get(row, ())) for row in rows[useful].tolist()])
@@ -198,7 +198,7 @@ class EvictionCosts:
 
 
 def _fill(order: Iterable[int], room_of: Mapping[int, int], count: int) -> dict[int, int]:
-    """Shares members out to rows in an order."""
+    """Assigns members to rows in an order."""
     counts: dict[int, int] = {}
     for row in order:
         here = min(count, room_of[row])
@@ -211,7 +211,7 @@ def _fill(order: Iterable[int], room_of: Mapping[int, int], count: int) -> dict[
 def _put_together(
     options: Sequence[Sequence[RowEvictions]], short: int
 ) -> list[RowEvictions] | None:
-    """One option of some rows each, for so many members in all, at the least cost."""
+    """Combines one option of some rows each for that many members, at the least cost."""
     units = [unit for each in options for option in each for unit in option.units]
     weigh = _Scale(units)
     best = np.full(short + 1, _HOPELESS, np.int64)
@@ -240,7 +240,7 @@ def _put_together(
 
 
 class _Scale:
-    """Turns costs into numbers that compare like them."""
+    """Turns costs into numbers with the same order."""
 
     def __init__(self, units: Sequence[VictimUnit]) -> None:
         levels = sorted({unit.priority for unit in units})

@@ -1,8 +1,8 @@
-"""Making room for a gang with as few evictions as possible.
+"""Makes room for a gang with as few evictions as possible.
 
-Sets of victims are proposed, tried on the columns, and compared by what they cost: broken budgets
-first, then the number of pods, then their importance. For members that mind only resources the
-cheapest set is counted; for others, ever smaller sets are tried. The number of tries is bounded.
+Sets of victims are proposed, tried on the columns, and compared by cost: broken budgets first, then
+the number of pods, then their importance. For members that depend on resources only, the cheapest
+set is counted; for others, smaller and smaller sets are tried. The number of tries is bounded.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Proposal:
 
 @dataclass(frozen=True, slots=True)
 class FewestVictims:
-    """Members for which room must be made, and who may have to make it."""
+    """Members that need room, and the pods that may have to leave."""
 
     #: Those that find a place if all units go.
     members: Sequence[Pod]
@@ -76,7 +76,7 @@ class FewestVictims:
         return self.trial.cluster.nodes
 
     def find(self, known: Sequence[VictimUnit]) -> Sequence[VictimUnit] | None:
-        """Victims that cost less than those that are known; None if none were found."""
+        """Returns victims that cost less than the known ones; None if none were found."""
         best, cost = None, cost_of(known)
         for chosen in self._try_all(cost):
             if chosen is not None and cost_of(chosen) < cost:
@@ -102,7 +102,7 @@ class FewestVictims:
     # Members that are counted
 
     def _count_kinds(self) -> tuple[EvictionCosts, list[LikeMembers]] | None:
-        """The kinds of members, those with the fewest places first; None if some mind more."""
+        """Returns the kinds of members, the fewest places first; None if not countable."""
         profile, nodes = self.trial.profile, self._nodes
         alike = group_alike(self.members, profile, nodes)
         firsts = [pods[0] for pods in alike]
@@ -126,7 +126,7 @@ class FewestVictims:
         return (costs, self._choose_easiest(kinds)) if len(kinds) == len(alike) else None
 
     def _choose_easiest(self, kinds: list[LikeMembers]) -> list[LikeMembers]:
-        """As many members as are needed: those with the most places, the fewest of these first."""
+        """Returns as many members as are needed: those with the most places, the fewest first."""
         kinds.sort(key=lambda kind: -int(np.count_nonzero(kind.most)))
         chosen: list[LikeMembers] = []
         left = self.needed
@@ -140,7 +140,7 @@ class FewestVictims:
     def _cheapest(
         self, counted: tuple[EvictionCosts, Sequence[LikeMembers]]
     ) -> Iterator[_Proposal]:
-        """The cheapest sets of all domains, the cheapest of them first."""
+        """Yields the cheapest sets of all domains, the cheapest of them first."""
         costs, kinds = counted
         found: list[tuple[Cost, int, _Proposal]] = []
         for number, domain in enumerate(self._roomy(kinds)):
@@ -151,7 +151,7 @@ class FewestVictims:
         yield from (proposal for _, _, proposal in found[:_MOST_TRIES])
 
     def _roomy(self, kinds: Sequence[LikeMembers]) -> list[Domain]:
-        """The domains that take every kind if all lesser pods go, the smallest of them first."""
+        """Returns domains that take every kind if all lesser pods go, the smallest first."""
         rooms = [
             (min(int(kind.most[self._rows(each)].sum()) - len(kind.pods) for kind in kinds), each)
             for each in self.domains
@@ -163,7 +163,7 @@ class FewestVictims:
     def _cheapest_in(
         self, costs: EvictionCosts, kinds: Sequence[LikeMembers], rows: NDArray[np.intp]
     ) -> _Proposal | None:
-        """The cheapest set in a domain; groups that go as a whole are added one by one."""
+        """Returns the cheapest set in a domain; groups that go as a whole are added one by one."""
         best = self._plan(costs, kinds, rows, ())
         gone: tuple[VictimUnit, ...] = ()
         for _ in range(_MOST_ROUNDS):
@@ -204,7 +204,7 @@ class FewestVictims:
     def _whole_groups(
         self, rows: NDArray[np.intp], gone: Sequence[VictimUnit]
     ) -> Iterator[VictimUnit]:
-        """The groups that have several pods and are evicted whole, if some are on the rows."""
+        """Returns groups of several pods that are evicted as a whole and are on the rows."""
         large = [unit for unit in self.units if len(unit.pods) > 1 and unit not in gone]
         if large:
             here = set(self._nodes.names(rows.tolist()))
@@ -227,7 +227,7 @@ class FewestVictims:
     def _shrink(
         self, parts: Sequence[Sequence[VictimUnit]]
     ) -> Iterator[Sequence[VictimUnit] | None]:
-        """Tries ever fewer of the first parts, halving those in question each time."""
+        """Tries fewer and fewer of the first parts, halving the undecided ones each time."""
         enough, too_few = len(parts), 0
         while enough - too_few > 1:
             middle = (enough + too_few) // 2

@@ -1,4 +1,4 @@
-"""What a refused gang lacks, in numbers: for people, beside kube-scheduler's words."""
+"""Counts what a refused gang lacks, for people, besides kube-scheduler's message."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_NAMES = 4
 
 
 def diagnose(decision: GroupDecision) -> str | None:
-    """How many members of a refused gang would find room, and where; None if that is not counted.
+    """Returns how many members of a refused gang find room, and where; None if not counted.
 
-    It is counted for like members that mind only resources.
+    It is counted for like members that depend on resources only.
     """
     if decision.status.code is not GroupCode.UNSCHEDULABLE or not decision.group.is_gang:
         return None
@@ -40,14 +40,14 @@ def diagnose(decision: GroupDecision) -> str | None:
 
 
 def describe_room(group: PodGroup, members: Sequence[Pod], running: int, room: GangRoom) -> str:
-    """The arithmetic of a gang: what it asks for, where that is, and how much is missing."""
+    """Describes the arithmetic of a gang: what it requests, where that is, and what is missing."""
     asked = ", ".join(describe_requests(members))
     text = f"{asked}: {len(members)} wait, {running} have a node, minCount is {group.min_count}. "
     return text + " ".join(_describe_domains(group.domain_key, room))
 
 
 def describe_requests(members: Sequence[Pod]) -> list[str]:
-    """What members ask for: a text for each different request, the most frequent first."""
+    """Describes the requests of members: a text for each different one, the most frequent first."""
     kinds = Counter(pod.requests for pod in members)
     return [f"{count} x {_describe_amounts(requests)}" for requests, count in kinds.most_common()]
 
@@ -78,7 +78,7 @@ def _describe_domains(key: str, room: GangRoom) -> Iterator[str]:
 
 
 def _describe_rest(room: GangRoom, where: str) -> str:
-    """How many are short in the best domain, and who stands in the way."""
+    """Describes how many members are left over in the best domain, and what is in the way."""
     text = f", {room.short} short" if room.short else ""
     if room.short and room.cordoned_room:
         nodes = "cordoned node" + "s" * (room.cordoned_nodes != 1)

@@ -1,4 +1,4 @@
-"""How many members of a gang find room, and where: in each domain, in all, and with some help."""
+"""Counts how many members of a gang find room: in each domain, in all, and with some help."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DomainRoom(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class GangRoom(msgspec.Struct, frozen=True, rename="camel"):
-    """How many members find room as things are, and how many would with some help."""
+    """How many members find room now, and how many would with some help."""
 
     #: How many more members must find a node.
     needed: int
@@ -56,7 +56,7 @@ class GangRoom(msgspec.Struct, frozen=True, rename="camel"):
         return max(0, self.needed - self.best.room)
 
     def spread(self) -> tuple[str, ...]:
-        """The fewest domains that take the gang together; none if all of them do not."""
+        """Returns the fewest domains that take the gang together; none if all of them do not."""
         names: list[str] = []
         left = self.needed
         for domain in self.domains:
@@ -70,7 +70,7 @@ class GangRoom(msgspec.Struct, frozen=True, rename="camel"):
 def count_room(
     members: Sequence[Pod], domains: Sequence[Domain], needed: int, profile: Profile, nodes: Nodes
 ) -> GangRoom | None:
-    """Counts the room for like members that mind only resources; None for others."""
+    """Counts the room for like members that depend on resources only; None for others."""
     pod = members[0]
     if not are_alike(members, profile, nodes) or not is_countable(pod, profile, nodes):
         return None
@@ -98,7 +98,7 @@ def _sum(fits: Fits, domain: Domain) -> int:
 
 
 def _count_cordoned(pod: Pod, domain: Domain, profile: Profile, nodes: Nodes) -> Fits:
-    """How many members each cordoned row of a domain would take once it is not so any more."""
+    """Returns how many members each cordoned row of a domain would take if it were uncordoned."""
     rows = nodes.rows if domain.rows is None else domain.rows
     rows = rows[nodes.unschedulable[rows]]
     if not len(rows):

@@ -1,4 +1,4 @@
-"""What must hold for all pods of a group before it is tried, in kube-scheduler's words."""
+"""Checks all pods of a group before it is tried, with kube-scheduler's messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALL = "all pods in a single pod group should have the same"
 def find_fault(
     group: PodGroup, members: Sequence[Pod], placed: Iterable[Pod], profiles: Container[str]
 ) -> str | None:
-    """Why a group cannot be tried as it is; None if it can."""
+    """Returns why a group cannot be tried as it is; None if it can."""
     name, policy = members[0].spec.scheduler_name, preemption_policy(members[0])
     priority = group.priority_beside(members[0])
     alike = None

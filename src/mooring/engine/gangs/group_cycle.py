@@ -69,7 +69,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         return len(self._nodes.groups.placed(self.group.group_key))
 
     def run(self) -> GroupResult:
-        """Tries to place the group. Those of a success stay placed, of all else nothing stays."""
+        """Tries to place the group. On success the members stay placed, otherwise nothing stays."""
         preferred = self.prefer(self) if self.prefer is not None else None
         if preferred is not None:
             return preferred
@@ -81,7 +81,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         return result
 
     def confine(self, rows: Mapping[str, int]) -> GroupCycle:
-        """The same for members that may go to one row each, by uid, and to no other."""
+        """Returns the same cycle for members that may go to one given row each, by uid."""
 
         def decide(pod: Pod, domain: Domain) -> Found | Failed | None:
             row = rows.get(pod.uid)
@@ -154,7 +154,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
     # Domains
 
     def _run_domains(self) -> GroupResult:
-        """Tries each domain, and keeps what was found in the best of those that take the group."""
+        """Tries each domain, and keeps the result of the best one that takes the group."""
         profile, observer = self.trial.profile, self.trial.observer
         with PointTimer(observer, PLACEMENT_GENERATE, profile.name):
             domains = topology.find_domains(self.group, self._nodes)
@@ -193,7 +193,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         return best
 
     def _order(self, domains: Sequence[Domain]) -> Sequence[Domain]:
-        """The domains in the order in which they are tried.
+        """Returns the domains in the order in which they are tried.
 
         If there are too many to try all, another one comes first whenever the cluster has changed.
         """
@@ -205,7 +205,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         return [*domains[first:], *domains[:first]]
 
     def _run_only(self, domain: Domain) -> GroupResult:
-        """Tries the only domain that there is."""
+        """Tries the only domain."""
         began = self.trial.observer.clock()
         result = self.try_domain(domain)
         self.trial.observer.domain_tried(self.trial.profile.name, result.is_success, began)
@@ -217,7 +217,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         return result
 
     def _run_best(self, domains: Sequence[Domain]) -> GroupResult | None:
-        """Tries only the domain that is best by counting; None if counting does not tell."""
+        """Tries only the domain that is best by counting; None if counting does not decide it."""
         profile, scheduled = self.trial.profile, self._scheduled
         question = topology.ask_about_domains(self.members[0], self.group, profile, scheduled)
         kept = self._find_kept(question, domains)
@@ -240,7 +240,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         return result
 
     def _find_kept(self, question: DomainQuestion, domains: Sequence[Domain]) -> KeptDomain | None:
-        """What is kept of the best domain for gangs like this one; None if nothing can be."""
+        """Returns the kept best domain for gangs like this one; None if none can be kept."""
         nodes, pod = self._nodes, self.members[0]
         if self.look is None or not has_all(domains, question.key, nodes):
             return None
@@ -270,7 +270,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         return BestDomain(best, counts.item(best), len(enough))
 
     def _refuse_all(self, domains: Sequence[Domain]) -> GroupResult | None:
-        """No domain takes enough members: the first one tells why."""
+        """Returns the refusal if no domain takes enough members; the first one says why."""
         first = self.try_domain(domains[0])
         if first.is_success:
             self.trial.roll_back()
@@ -278,7 +278,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         return _refusal(len(domains), first, [first])
 
     def _place_again(self, result: GroupResult) -> None:
-        """Places members where they were found a place before."""
+        """Places members where a place was found for them before."""
         for member in result.placed:
             again = self.trial.place(member.pod, member.node_name)
             assert not isinstance(again, Failure), "what was reserved once can be reserved again"
@@ -287,7 +287,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
 def _refusal(
     count: int, first: GroupResult, tried: list[GroupResult], unseen: int = 0
 ) -> GroupResult:
-    """No domain takes the group: the results of the first one are told."""
+    """Returns the refusal if no domain takes the group, with the results of the first one."""
     what = f"0/{count} placements are available, first placement status: "
     told = what + first.status.quote
     if unseen:
@@ -296,7 +296,7 @@ def _refusal(
 
 
 def progress(group: PodGroup, scheduled: int, remaining: int) -> GroupStatus:
-    """Whether enough members have a node, may still get one, or cannot."""
+    """Returns whether enough members have a node, may still get one, or cannot."""
     needed = group.min_count
     if scheduled >= needed:
         return SUCCESS

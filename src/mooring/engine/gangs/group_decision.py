@@ -1,4 +1,4 @@
-"""The decision about a whole group: what happens to each member, and what is written of it."""
+"""The decision about a whole group: what happens to each member, and the status to write."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .trial import Trial
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """What of groups is switched on."""
+    """Which features of groups are on."""
 
     #: Whether the topology key of a group counts.
     topology: bool = False
@@ -46,7 +46,7 @@ class GroupSettings:
 
 
 class GroupDecision(msgspec.Struct, frozen=True):
-    """What was decided about a group, whose placed members are in the trial."""
+    """The decision about a group, whose placed members are in the trial."""
 
     group: PodGroup
     members: Sequence[Pod]
@@ -56,22 +56,22 @@ class GroupDecision(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> GroupStatus:
-        """How it ended, with what was said of making room."""
+        """The final status, with what preemption said."""
         status = self.result.status
         return status if self.remedy is None else status.followed_by(self.remedy.text)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether victims are to make way for the group."""
+        """Whether pods are to be evicted for the group."""
         return self.remedy is not None and self.remedy.is_found
 
     @property
     def way(self) -> str:
-        """How the places of a group that was placed were found."""
+        """How the places of a placed group were found."""
         return self.result.found_by or ("levels" if self.result.spread else "in_order")
 
     def needs_room(self) -> bool:
-        """Whether nothing but room on nodes could help a group that was refused."""
+        """Whether only room on nodes could help a group that was refused."""
         if self.status.code is not GroupCode.UNSCHEDULABLE or self.is_waiting:
             return False
         nodes, profile = self.trial.cluster.nodes, self.trial.profile
@@ -82,7 +82,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
             return False
 
     def condition(self) -> Condition | None:
-        """What is to be written to the group; None if nothing changes."""
+        """Returns the condition to write to the group; None if nothing changes."""
         kind, known = self.group.condition_type, self.group.condition()
         status = self.status
         is_placed = status.code is GroupCode.SUCCESS
@@ -99,7 +99,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
         return None if known == told else told
 
     def failures(self) -> list[tuple[Pod, Failure]]:
-        """Why each member that has no node was not placed, and to which node it is nominated."""
+        """Yields for each member without a node why it was not placed, and its nomination."""
         if self.status.code is GroupCode.SUCCESS and len(self.result.placed) == len(self.members):
             return []
         tried = {each.pod.uid: each for each in self.result.members}
@@ -148,7 +148,7 @@ class GroupDecider:
     look: Look | None = None
 
     def _find_unsupported(self, group: PodGroup) -> str | None:
-        """What a group asks for that is not there, or switched off."""
+        """Returns a feature that a group asks for and that is absent or off."""
         if group.parent:
             return f'composite pod group "{group.parent}": not supported by Mooring yet'
         if group.topology_key and not self.settings.topology:
@@ -165,9 +165,9 @@ class GroupDecider:
         *,
         is_literal: bool = False,
     ) -> GroupDecision:
-        """Decides all of a group. Placed members stay in the trial until it is kept or undone.
+        """Decides a whole group. Placed members stay in the trial until it is kept or undone.
 
-        To be literal is to try what kube-scheduler tries and nothing else.
+        With `is_literal`, only what kube-scheduler tries is tried.
         """
         trial = Trial(self.cluster, profile, self.observer)
         placed = self.cluster.groups.placed(group.group_key).values()

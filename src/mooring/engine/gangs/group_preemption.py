@@ -1,4 +1,4 @@
-"""Making room for a whole group: nobody is evicted unless the group then fits."""
+"""Makes room for a whole group: no pod is evicted unless the group then fits."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class GroupRemedy:
 
 @dataclass(frozen=True, slots=True)
 class GroupPreemption:
-    """A group that found no place, and a way to make room for it."""
+    """A group that found no place, and the search for room for it."""
 
     #: How the group was tried at first.
     cycle: GroupCycle
@@ -115,7 +115,7 @@ class GroupPreemption:
         return self.group.min_count - len(self._nodes.groups.placed(self.group.group_key))
 
     def seek(self) -> GroupRemedy:
-        """Finds victims so that the whole group fits. Changes nothing."""
+        """Finds victims so that the whole group fits. It changes nothing."""
         if any(preemption_policy(pod) == "Never" for pod in self.members):
             return GroupRemedy(f"{_CLAIMS_DONE}, {_PREFIX}{_NEVER}")
         priority = self.group.priority_beside(self.members[0])
@@ -148,9 +148,9 @@ class GroupPreemption:
         return self._find_better(units, remedy, victims) or remedy
 
     def _choose_lesser(self, priority: int) -> list[tuple[Pod, ...]]:
-        """Which pods of a lower priority are looked at, if there are too many to look at all.
+        """Yields the pods of lower priority to look at, if there are too many to look at all.
 
-        They are others whenever the cluster has changed.
+        They are different ones whenever the cluster has changed.
         """
         nodes, key = self._nodes, self.group.domain_key if self.cycle.with_topology else ""
         changes = nodes.changes
@@ -169,7 +169,7 @@ class GroupPreemption:
     def _try_victims(
         self, units: Sequence[VictimUnit], cycle: GroupCycle
     ) -> tuple[GroupRemedy, Sequence[VictimUnit]]:
-        """Places the group without some units; returns those of them that have to go for it."""
+        """Places the group without some units; returns those of them that must go."""
         try:
             self.trial.lift_all(pod for unit in units for pod in unit.pods)
             mark = self.trial.mark()
@@ -200,7 +200,7 @@ class GroupPreemption:
     def _find_better(
         self, units: Sequence[VictimUnit], known: GroupRemedy, victims: Sequence[VictimUnit]
     ) -> GroupRemedy | None:
-        """A way to place those whom the group needs at a lower cost; None if none is found."""
+        """Returns a cheaper way to place the needed members; None if none is found."""
         placed = [each.pod for each in known.trial.placed] if known.trial is not None else []
         domains: Sequence[Domain] = [EVERYWHERE]
         if self.cycle.with_topology:

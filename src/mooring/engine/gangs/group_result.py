@@ -1,4 +1,4 @@
-"""What came of trying to place a group: the status of the group and of each member."""
+"""The result of trying to place a group: the status of the group and of each member."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class GroupStatus:
 
     @property
     def quote(self) -> str:
-        """What is quoted of it in another message."""
+        """Returns its text for use in another message."""
         return self.headline or self.message
 
     def followed_by(self, reason: str) -> GroupStatus:
@@ -64,7 +64,7 @@ def error(message: str) -> GroupStatus:
 
 
 class MemberResult(msgspec.Struct, frozen=True, gc=False):
-    """What was found for one member, with those before it in place."""
+    """The result for one member after the members before it were placed."""
 
     pod: Pod
     #: Empty if no node was found.
@@ -85,7 +85,7 @@ class Domain:
 
 @dataclass(slots=True)
 class GroupResult:
-    """What came of an attempt on one set of nodes."""
+    """The result of an attempt on one set of nodes."""
 
     status: GroupStatus
     #: Those that were tried, in order.

@@ -1,8 +1,8 @@
-"""Finding places for a group that kube-scheduler's order of trying does not find.
+"""Finds places for a group that kube-scheduler's order of trying does not find.
 
-Members are tried in another order first. Then, where they only mind resources, a search over all
-ways to place them goes on for a bounded number of looks. Both are deterministic. The group has been
-refused before, so nothing that kube-scheduler would place is placed otherwise.
+First, members are tried in another order. Then, if they depend on resources only, a search over all
+ways to place them runs for a bounded number of looks. Both are deterministic. The group was refused
+before, so a group that kube-scheduler would place is not placed differently.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MOST_MEMBERS = 256
 
 @dataclass(slots=True)
 class MemberKind:
-    """Members that any node answers alike."""
+    """Members that every node answers alike."""
 
     members: list[Pod]
     #: The rows that take such a member now.
@@ -56,12 +56,12 @@ class MemberKind:
 
     @property
     def difficulty(self) -> tuple[bool, int, float]:
-        """Sorts those first that others need, then those with the fewest nodes, then the large."""
+        """A sort key: kinds that others need first, then those with few nodes, then the large."""
         return bool(self.pod.terms.affinity), len(self.rows), -self.share
 
 
 def search(cycle: GroupCycle) -> GroupResult | None:
-    """Places a group that was refused, if another way is found; None leaves nothing behind."""
+    """Places a refused group, if another way is found; else returns None and undoes all."""
     nodes = cycle.trial.cluster.nodes
     scheduled = len(nodes.groups.placed(cycle.group.group_key))
     if scheduled + len(cycle.members) < cycle.group.min_count:
@@ -152,7 +152,7 @@ def _place(
 
 @dataclass(slots=True)
 class _Packing:
-    """A search for places of members that mind only what is counted."""
+    """A search for places of members that depend only on what is counted."""
 
     kinds: Sequence[MemberKind]
     #: What is free: int64[resource, row].
@@ -168,7 +168,7 @@ class _Packing:
     def find(
         cls, kinds: Sequence[MemberKind], needed: int, profile: Profile, nodes: Nodes
     ) -> dict[str, int] | None:
-        """The row of each member that the group cannot do without, by uid; None if not found."""
+        """Returns the row of each necessary member, by uid; None if not found."""
         if len(kinds) > _MOST_KINDS or needed > _MOST_MEMBERS:
             return None
         if not all(sees_counts(kind.pod, profile, nodes) for kind in kinds):
@@ -198,7 +198,7 @@ class _Packing:
         return {next(left[kind]).uid: row for kind, row in zip(wanted, self.chosen, strict=True)}
 
     def _choose_members(self, needed: int) -> list[int]:
-        """The kinds of the members that are easiest to place, the hardest of them first."""
+        """Returns the kinds of the members that are easiest to place, the hardest of them first."""
         easiest = sorted(range(len(self.kinds)), key=lambda kind: self.kinds[kind].share)
         able = [
             kind for kind in easiest if len(self.kinds[kind].rows) for _ in self.kinds[kind].members
@@ -236,7 +236,7 @@ class _Packing:
         return False
 
     def _candidates(self, kind: int, first: int) -> list[int]:
-        """The rows from one on with room for a member, the fullest first."""
+        """Yields the rows from one on with room for a member, the fullest first."""
         rows = self.kinds[kind].rows
         self.looks += len(rows) // _ROWS_PER_LOOK
         rows = rows[rows >= first]

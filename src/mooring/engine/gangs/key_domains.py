@@ -1,4 +1,4 @@
-"""The domains of a node label, and what their rows add up to."""
+"""The domains of a node label, and sums over their rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class KeyDomains:
-    """All domains of a label by name, and their rows one after the other."""
+    """All domains of a label by name, and their rows in sequence."""
 
     domains: tuple[Domain, ...]
     rows: NDArray[np.intp]
@@ -32,13 +32,13 @@ class KeyDomains:
     place_of: list[int]
 
     def sum(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sum of what the rows of each domain have."""
+        """Returns the sums over the rows of each domain."""
         sums: NDArray[np.int64] = np.add.reduceat(values[self.rows], self.begins)
         return sums
 
 
 class RowSums:
-    """A number per row, and what these add up to in each domain."""
+    """A number per row, and its sum in each domain."""
 
     __slots__ = ("_place_of", "sums", "values")
 
@@ -50,7 +50,7 @@ class RowSums:
         self.sums = sums
 
     def put(self, row: int, value: int) -> None:
-        """A row has this number now."""
+        """Sets the number of a row."""
         before = self.values.item(row)
         place = self._place_of[row]
         if before != value and place != _NOWHERE:
@@ -59,14 +59,14 @@ class RowSums:
 
 
 def split_by(key: str, nodes: Nodes) -> KeyDomains:
-    """The domains of a label, kept until a node comes or goes or gets other labels."""
+    """Returns the domains of a label, kept until a node comes, goes or changes its labels."""
     return nodes.derived.get(("domains", key), lambda: _split(key, nodes))
 
 
 def sum_domains(
     values: NDArray[np.int64], domains: Sequence[Domain], nodes: Nodes, key: str = ""
 ) -> NDArray[np.int64]:
-    """The sum of what the rows of each domain have."""
+    """Returns the sums over the rows of each domain."""
     if has_all(domains, key, nodes):
         return split_by(key, nodes).sum(values)
     sums = (values.sum() if each.rows is None else values[each.rows].sum() for each in domains)
@@ -79,7 +79,7 @@ def has_all(domains: Sequence[Domain], key: str, nodes: Nodes) -> bool:
 
 
 def find_changed(generation: int, nodes: Nodes) -> dict[int, int] | None:
-    """The few rows that changed since, and how; None if all are to be looked at anew."""
+    """Returns the few rows that changed, and how; None if all must be looked at anew."""
     log = nodes.changes
     changed = None if log is None else log.since(generation)
     if changed is None or EVERYWHERE in changed or len(changed) > _ROW_BY_ROW:

@@ -1,4 +1,4 @@
-"""How many like members each row takes: kept from gang to gang, and caught up with changes."""
+"""Counts how many like members each row takes, kept from gang to gang and updated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Fits = NDArray[np.int64]
 
 
 class KnownClass(Protocol):
-    """What is known of pods that are alike, up to date."""
+    """The class of like pods, up to date."""
 
     pre_filtered: PreFiltered
     #: Zero for the rows that take such a pod.
@@ -45,7 +45,7 @@ _MOST = int(np.iinfo(np.int32).max)
 
 
 def count_fits(pod: Pod, profile: Profile, nodes: Nodes) -> Fits | None:
-    """Per row how many such pods it takes; None if they mind more than what is counted."""
+    """Returns how many such pods each row takes; None if they depend on more than counts."""
     if not _counts_resources(profile.filter):
         return None
     prepared = pre_filter(profile, pod, nodes)
@@ -59,16 +59,16 @@ def count_fits(pod: Pod, profile: Profile, nodes: Nodes) -> Fits | None:
 
 
 def sum_fits(pod: Pod, profile: Profile, nodes: Nodes, key: str, look: Look) -> Fits | None:
-    """How many such pods the rows of each domain of a label take, from what is known of their like.
+    """Returns how many such pods the rows of each domain of a label take, from their class.
 
-    None if that is not known, or if they mind more than what is counted.
+    None if that is not known, or if they depend on more than counts.
     """
     known = find_class(pod, profile, nodes, look)
     return None if known is None else _find_kept(known.bits, pod.requests, nodes, key).fits.sums
 
 
 def find_class(pod: Pod, profile: Profile, nodes: Nodes, look: Look) -> KnownClass | None:
-    """What is known of pods like one that mind only what is counted; None if nothing is."""
+    """Returns the class of pods that depend on counts only; None if there is none."""
     known = look(pod) if _counts_resources(profile.filter) else None
     if known is None or not known.is_narrow:
         return None
@@ -84,7 +84,7 @@ def _counts_resources(filters: tuple[Filter[Any], ...]) -> bool:
 class _KeptFits:
     """How many pods of a class rows and domains took, and when.
 
-    The bits are the class's, so that they are no others by the same id.
+    It holds the bits of the class, so that no other bits can have the same id.
     """
 
     bits: NDArray[np.int64]
@@ -93,7 +93,10 @@ class _KeptFits:
 
 
 def _find_kept(bits: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: str) -> _KeptFits:
-    """Rows with a bit take none; a row whose bit changes is in the log."""
+    """Returns the kept numbers.
+
+    Rows with a bit take none; a row whose bit changes is in the log.
+    """
     log, everything = nodes.changes, nodes.everything
     assert log is not None, "only rows that are there have classes"
 
@@ -119,19 +122,19 @@ def _find_kept(bits: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: st
 def limit_fits(
     feasible: NDArray[np.bool_], requests: Amounts, nodes: Nodes, rows: Rows
 ) -> NDArray[np.int64]:
-    """How many such pods rows take of which it is known whether they take one."""
+    """Returns how many such pods rows take, given which rows take one at all."""
     # Where one is taken there is room for one, whatever else is left to others to count.
     return np.where(feasible, np.maximum(_count_room(requests, nodes, rows), 1), 0)
 
 
 def find_asked(requests: Amounts, nodes: Nodes) -> list[tuple[int, int]]:
-    """Which resources a pod takes of a node, by their places, and how much."""
+    """Returns which resources a pod takes of a node, by position, and how much."""
     asked = ((nodes.resource(name), amount) for name, amount in ((PODS, 1), *requests))
     return [(place, amount) for place, amount in asked if place is not None and amount > 0]
 
 
 def _count_room(requests: Amounts, nodes: Nodes, rows: Rows) -> Fits:
-    """For how many pods with these requests each row has room, if nobody else rejects them."""
+    """Returns for how many pods with these requests each row has room, if nothing else rejects."""
     room = np.full(nodes.count(rows), _MOST, np.int64)
     for place, amount in find_asked(requests, nodes):
         left = nodes.allocatable[place, rows] - nodes.requested[place, rows]
@@ -140,7 +143,7 @@ def _count_room(requests: Amounts, nodes: Nodes, rows: Rows) -> Fits:
 
 
 def count_on(facts: RowFacts, bits: NDArray[np.int64], asked: Sequence[tuple[int, int]]) -> int:
-    """How many pods of a class one row takes; `asked` is what each of them takes of it."""
+    """Returns how many pods of a class one row takes; `asked` is what each takes of it."""
     if bits.item(facts.number):
         return 0
     offered, requested, most = facts.allocatable, facts.requested, _MOST

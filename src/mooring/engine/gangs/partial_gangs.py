@@ -1,4 +1,4 @@
-"""Gangs that stay below their minimum after some members were bound: what becomes of these."""
+"""Gangs that stay below their minimum after some members were bound."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .group_result import GroupCode
 
 
 class PartialGangs:
-    """Gangs of which too few members have a node and for the others of which there is no room.
+    """Gangs with too few members on nodes and without room for the others.
 
-    A binding may have failed, the scheduler may have been stopped in the middle, or members that
-    ran were lost. Missing members are tried again, ahead of others. If a profile says so, those
-    that run are evicted after a while, so that the gang can begin anew and its room is free.
+    A binding may have failed, the scheduler may have been stopped in between, or running members
+    were lost. Missing members are tried again, ahead of others. If a profile says so, running
+    members are evicted after a while, so that the gang can begin anew and its room is free.
     """
 
     def __init__(self, cluster: Cluster, emit: Callable[[Action], None]) -> None:
@@ -31,7 +31,7 @@ class PartialGangs:
         return min((due for due, _ in self._due.values()), default=None)
 
     def consider(self, decision: GroupDecision, now: float) -> None:
-        """A gang was decided: it stays below its minimum, or not."""
+        """Notes whether a gang that was just decided stays below its minimum."""
         group, policy = decision.group, decision.trial.profile.gangs
         key = group.group_key
         is_refused = decision.status.code is GroupCode.UNSCHEDULABLE and not decision.is_waiting
@@ -54,7 +54,7 @@ class PartialGangs:
                 self._release(group, members, scheduler)
 
     def _find_members(self, group: PodGroup) -> list[Pod]:
-        """The members that run although they are too few; none while one is on its way."""
+        """Returns the running members if they are too few; none while one is on its way."""
         placed = self._cluster.groups.placed(group.group_key)
         if not group.is_gang or len(placed) >= group.min_count:
             return []

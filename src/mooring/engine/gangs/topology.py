@@ -1,4 +1,4 @@
-"""Domains of a topology key: which there are for a group, and which of them is best."""
+"""Domains of a topology key: those for a group, and the best of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNKNOWN_DOMAIN = "cannot determine domain for already scheduled pods: "
 
 
 def find_domains(group: PodGroup, nodes: Nodes) -> Sequence[Domain] | GroupStatus:
-    """The domains in which a group may be placed, by name; or why there are none."""
+    """Returns the domains in which a group may be placed, by name; or why there are none."""
     key = group.domain_key
     if not key:
         return [Domain("")]
@@ -38,7 +38,7 @@ def find_domains(group: PodGroup, nodes: Nodes) -> Sequence[Domain] | GroupStatu
 
 
 def _find_taken(group: PodGroup, nodes: Nodes) -> list[str] | GroupStatus:
-    """The domain of the members that have a node; none if there are no such members."""
+    """Returns the domain of the members that have a node; none if there are no such members."""
     found: dict[str, None] = {}
     for pod in nodes.groups.placed(group.group_key).values():
         row = nodes.row(pod.node_name)
@@ -57,7 +57,7 @@ def _find_taken(group: PodGroup, nodes: Nodes) -> list[str] | GroupStatus:
 def score_domains(
     results: Sequence[GroupResult], nodes: Nodes, profile: Profile, scheduled: int
 ) -> None:
-    """Weighs domains that take a group: the fuller, and the more members, the better."""
+    """Scores domains that take a group: the fuller, and the more members, the better."""
     resources = _scored_resources(profile)
     domains = [each.domain for each in results if each.domain is not None]
     counts = np.array([scheduled + len(each.placed) for each in results], np.int64)
@@ -77,7 +77,7 @@ def score_domains(
 def ask_about_domains(
     pod: Pod, group: PodGroup, profile: Profile, scheduled: int
 ) -> DomainQuestion:
-    """What decides between domains for members like one, of whom some have a node already."""
+    """Returns what decides between domains for like members, some of which may have a node."""
     return DomainQuestion(
         group.domain_key,
         pod.spec.scoring_requests,
@@ -88,7 +88,7 @@ def ask_about_domains(
 
 
 def _name_scores(fullness: int, share: int) -> dict[str, int]:
-    """The scores under the names that kube-scheduler gives them."""
+    """Returns the scores under the names that kube-scheduler gives them."""
     return {"NodeResourcesFit": int(fullness), "PodGroupPodsCount": int(share)}
 
 
@@ -98,7 +98,7 @@ def _scored_resources(profile: Profile) -> Mapping[str, int]:
 
 
 def largest_share(pod: Pod, nodes: Nodes) -> float:
-    """The largest share of what any node has of a resource that a pod asks for."""
+    """Returns the largest share of any node's amount of a resource that a pod requests."""
     shares = [0.0]
     for name, amount in pod.requests:
         place = nodes.resource(name)

@@ -1,7 +1,8 @@
 """Levels of topology that a group prefers: one domain of each if it fits, else as few as possible.
 
-The levels are node labels from wide to narrow, such as block, rack, host. Members are counted where
-they mind only resources, else tried. If this finds no place, the group is placed as without levels.
+The levels are node labels from wide to narrow, such as block, rack, host. Members are counted if
+they depend on resources only, else tried. If this finds no place, the group is placed without
+levels.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _RANKS = (
 
 
 def place_by_levels(cycle: GroupCycle) -> GroupResult | None:
-    """Places a group as its levels say; None leaves nothing behind."""
+    """Places a group as its levels say; else returns None and undoes all."""
     try:
         return _LevelPlacement(cycle).place()
     except (PluginError, _TooMany):
@@ -49,18 +50,18 @@ def place_by_levels(cycle: GroupCycle) -> GroupResult | None:
 
 
 def rank_of(pod: Pod) -> tuple[int, ...]:
-    """The place of a pod among those of its job; pods without one come first."""
+    """Returns the rank of a pod in its job; pods without one come first."""
     found = (pod.labels.get(key) or pod.annotations.get(key) or "" for key in _RANKS)
     return tuple(int(text) if text.isdecimal() and len(text) < 10 else -1 for text in found)
 
 
 class _TooMany(Exception):
-    """More domains would have to be tried than is worth it."""
+    """Too many domains would have to be tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Rows that take so many of the members, one after the other."""
+    """Rows that take that many of the members, in sequence."""
 
     rows: RowNumbers
     count: int
@@ -68,7 +69,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _MemberShares:
-    """How members are shared out to domains."""
+    """How members are divided among domains."""
 
     parts: list[_Part] = field(default_factory=list)
     #: How many domains of each level are used, the widest level first.
@@ -131,7 +132,7 @@ class _LevelPlacement:
     # Sharing out
 
     def _room(self, rows: RowNumbers) -> int:
-        """How many of the members some rows take."""
+        """Returns how many of the members some rows take."""
         if self._fits is not None:
             return int(self._fits[rows].sum())
         self._tried += 1
@@ -143,7 +144,7 @@ class _LevelPlacement:
         return placed
 
     def _share(self, rows: RowNumbers, count: int, keys: Sequence[str]) -> _MemberShares:
-        """Shares so many members out to as few domains of each level as possible."""
+        """Divides that many members among as few domains of each level as possible."""
         if not keys:
             return _MemberShares([_Part(rows, count)])
         inner = [
@@ -155,7 +156,7 @@ class _LevelPlacement:
         return _MemberShares(parts, (len(inner), *used))
 
     def _number(self, key: str, rows: RowNumbers) -> RowNumbers:
-        """The domain of each row, numbered by name; rows without the label are the last domain."""
+        """Numbers the domain of each row by name; rows without the label are the last domain."""
         column = self._nodes.label(key)
         codes, numbers = np.unique(column.codes[rows], return_inverse=True)
         values = column.vocabulary.values
@@ -165,7 +166,7 @@ class _LevelPlacement:
         return places[numbers]
 
     def _choose(self, key: str, rows: RowNumbers, count: int) -> Iterator[_Part]:
-        """The fewest domains that take so many members, first those where members run already."""
+        """Returns the fewest domains that take that many members, those with running ones first."""
         numbers = self._number(key, rows)
         rooms = self._rooms(numbers, rows)
         sizes = np.bincount(numbers)
@@ -188,7 +189,7 @@ class _LevelPlacement:
                 return
 
     def _rooms(self, numbers: RowNumbers, rows: RowNumbers) -> NDArray[np.int64]:
-        """How many members each domain takes."""
+        """Returns how many members each domain takes."""
         if self._fits is not None:
             return np.bincount(numbers, self._fits[rows]).astype(np.int64)
         domains = range(int(numbers.max(initial=-1)) + 1)
@@ -217,13 +218,13 @@ class _LevelPlacement:
         return result
 
     def _try(self, part: _Part, first: int) -> list[MemberResult]:
-        """Places members from one on, as far as they go."""
+        """Places members from one on, as many as possible."""
         domain = Domain("", part.rows)
         pods = self._members[first : first + part.count]
         return [self._cycle.try_member(pod, domain) for pod in pods]
 
     def _count_domains(self, result: GroupResult) -> dict[str, int]:
-        """How many domains of each level the group is in."""
+        """Counts how many domains of each level the group is in."""
         found: dict[str, int] = {}
         names = [each.node_name for each in result.placed]
         rows = [row for name in names if (row := self._nodes.row(name)) is not None]

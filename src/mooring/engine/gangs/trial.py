@@ -1,4 +1,4 @@
-"""A trial on the live columns: pods placed and lifted, with a journal by which all is undone."""
+"""A trial on the live columns: pods are placed and lifted, and a journal can undo it all."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NOBODY = QueuedPod(Pod(namespace="", name="", uid="", spec=PodSpec()), 0.0, 0)
 class Trial:
     """Changes of the cluster that are undone unless they are kept.
 
-    What is tried counts like everything else, so that plugins need not know of it. A trial begins
-    and ends within one decision.
+    Tried changes count like all others, so that plugins need not know of them. A trial begins and
+    ends within one decision.
     """
 
     def __init__(self, cluster: Cluster, profile: Profile, observer: Observer) -> None:
@@ -45,7 +45,7 @@ class Trial:
         return self.work_left <= 0
 
     def member_work(self, pod: Pod) -> int:
-        """The work of trying one member."""
+        """Returns the work of trying one member."""
         known = self._member_work.get(id(pod.spec))
         if known is None:
             known = budget.member_work(pod, self.cluster)
@@ -53,11 +53,11 @@ class Trial:
         return known
 
     def mark(self) -> int:
-        """A moment to roll back to."""
+        """Returns a point to roll back to."""
         return len(self._journal)
 
     def place(self, pod: Pod, node_name: str) -> Placement | Failure:
-        """Assumes a pod on a node and has the plugins reserve; a refusal leaves no trace.
+        """Assumes a pod on a node and lets plugins reserve; a refusal leaves no trace.
 
         The pod is not nominated any more.
         """
@@ -73,7 +73,7 @@ class Trial:
         return placed
 
     def place_beside(self, pod: Pod, node_name: str) -> Placement | Failure:
-        """The same for a pod that stays nominated, and so counts there as well."""
+        """Places a pod that stays nominated, and so counts there as well."""
         cluster = self.cluster
         placed = Placement(_NOBODY, cluster.assume(pod, node_name), node_name, self.profile)
         self._journal.append(partial(self._take_back, placed))
@@ -91,7 +91,7 @@ class Trial:
             self._journal.append(lambda: self.cluster.put_back(lifted))
 
     def lift_all(self, pods: Iterable[Pod]) -> None:
-        """Takes pods off their nodes: the newest first, so that they return as they came."""
+        """Takes pods off their nodes, the newest first, so that they return in their order."""
         lifted = {pod.uid for pod in pods}
         # They are put back as well.
         self.work_left -= 2 * budget.LIFT_WORK * len(lifted)
@@ -105,7 +105,7 @@ class Trial:
         self._journal.append(lambda: self._lift_again(pod.uid))
 
     def roll_back(self, mark: int = 0) -> None:
-        """Undoes all since a moment, the last first."""
+        """Undoes everything since a point, the last change first."""
         while len(self._journal) > mark:
             self._undo_last()
 

@@ -1,4 +1,4 @@
-"""Which of the units that could make way for a group must: all others are put back."""
+"""Chooses which units must make way for a group: all others are put back."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class VictimChoice:
         return self.trial.cluster.nodes
 
     def choose(self, units: Sequence[VictimUnit]) -> Sequence[VictimUnit] | None:
-        """Puts back all units with which the group still fits where it is; the others must go.
+        """Puts back all units with which the group still fits; returns the others.
 
         None if it takes too long to find out.
         """
@@ -50,7 +50,7 @@ class VictimChoice:
         return self._choose_in_parts(units)
 
     def _see_only_their_nodes(self) -> bool:
-        """Whether no member minds what is on other nodes than its own."""
+        """Whether no member depends on other nodes than its own."""
         profile, nodes = self.trial.profile, self._nodes
         specs = {id(each.pod.spec): each.pod for each in self.placed}
         return all(
@@ -59,7 +59,7 @@ class VictimChoice:
         )
 
     def _choose_by_node(self, units: Sequence[VictimUnit]) -> Sequence[VictimUnit]:
-        """The same for members that mind only their own nodes: other nodes are left as they are."""
+        """Chooses for members that depend on their own nodes only; other nodes stay as they are."""
         if not self._fit(self.placed):
             # Nominations are in the way even so: nobody can be spared.
             return units
@@ -87,9 +87,9 @@ class VictimChoice:
         return victims
 
     def _choose_in_parts(self, units: Sequence[VictimUnit]) -> Sequence[VictimUnit] | None:
-        """The same for many: several units are put back at once, fewer if members do not fit then.
+        """Chooses among many: puts back several units at once, fewer if members do not fit then.
 
-        Units whose nodes have too little room for them beside the members must go in any case.
+        Units whose nodes have too little room beside the members must go in any case.
         """
         taken = self._sum_requests()
         victims: set[int] = set()
@@ -112,7 +112,7 @@ class VictimChoice:
         return [unit for unit in units if id(unit) in victims]
 
     def _put_back_beside(self, unit: VictimUnit, taken: TakenRoom) -> bool:
-        """Puts a unit back if there is room for it beside the members; whether there was."""
+        """Puts a unit back if it has room beside the members; returns whether it has."""
         if self._lacks_room(unit, taken):
             return False
         for pod in unit.pods:
@@ -120,7 +120,7 @@ class VictimChoice:
         return True
 
     def _sum_requests(self) -> TakenRoom:
-        """What the members take of each node."""
+        """Returns what the members take of each node."""
         nodes, taken = self._nodes, defaultdict[str, Counter[str]](Counter)
         if not any(isinstance(each, CountRoom) for each in self.trial.profile.filter):
             return {}

@@ -7,7 +7,7 @@ only at nodes that changed, and chooses among all as if it had looked at them it
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from mooring.cluster import EVERYWHERE, Change, Nodes
 from mooring.cluster.pods import PodTable
-from mooring.framework.calls import ask_sign
-from mooring.framework.plugin import UNSIGNABLE, Filter, Sign
+from mooring.cluster.what_if import imagine_pods
+from mooring.framework.calls import ask_recheck, ask_sign
+from mooring.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign
 from mooring.framework.points import active_filters
 from mooring.objects.pod import Pod, PodSpec
 
-from .hopeless_rows import find_hopeful
 from .preemption_candidates import Candidates
 from .preemption_dry_run import CountsDryRun, DryRun
 
@@ -203,3 +203,36 @@ def _find_readers(
 def _reads_template_alone(plugin: Filter[Any]) -> bool:
     signs = plugin.signs if isinstance(plugin, Sign) else None
     return signs is not None and not signs.volumes and not signs.siblings
+
+
+def find_hopeful(run: DryRun, rows: Sequence[int]) -> list[int]:
+    """The rows without those that lack room even if all lesser pods leave, or that have none.
+
+    Pods that are nominated to a row take their room there. Only filters that read nothing but
+    figures are asked, so that a row that is left may be one that has no room all the same.
+    """
+    asked = [each for each in run.counting if each.reads_figures_only]
+    return [row for row in rows if _is_hopeful(run, row, asked)]
+
+
+def _is_hopeful(run: DryRun, row: int, asked: Sequence[Filter[Any]]) -> bool:
+    priority = run.pod.priority
+    lesser = [each for each in run.nodes.pods(row).values() if each.priority < priority]
+    return bool(lesser) and not _lacks_room(run, row, lesser, asked)
+
+
+def _lacks_room(run: DryRun, row: int, lesser: Sequence[Pod], asked: Sequence[Filter[Any]]) -> bool:
+    nodes, pod = run.nodes, run.pod
+    coming = [
+        each
+        for each in nodes.nominations.on(nodes.name(row)).values()
+        if each.priority >= pod.priority and each.uid != pod.uid
+    ]
+    facts = imagine_pods(nodes, row, lesser, coming)
+    if facts is None:
+        return False
+    prepared = run.pre_filtered.prepared
+    return any(
+        ask_recheck(each, prepared.get(each.name, pod), nodes, facts) is INFEASIBLE
+        for each in asked
+    )
