@@ -52,7 +52,7 @@ class Blueprints:
         self._features = sorted(f"Feature{number}" for number in range(1, declared_features + 1))
 
     def nodes(self, operation: CreateNodes, index: int) -> Iterator[Manifest]:
-        """The nodes of an operation, each followed by its CSI node if it has one."""
+        """Yields the nodes of an operation, each followed by its CSI node if it has one."""
         for number in range(operation.count):
             node = self._node(operation, index, number)
             yield node
@@ -67,7 +67,7 @@ class Blueprints:
     def pods(
         self, operation: CreatePods, namespace: str, default: str | None
     ) -> Iterator[Manifest]:
-        """The pods of an operation, each after its volume and claim if it has them."""
+        """Yields the pods of an operation, each after its volume and claim if it has them."""
         path = operation.pod_template_path or default
         for number in range(operation.count):
             pod = _POD
@@ -92,11 +92,11 @@ class Blueprints:
     def object_from(
         self, path: str, namespace: str = "", given: Mapping[str, Any] | None = None
     ) -> Manifest:
-        """An object of any kind from a template."""
+        """Returns an object of any kind from a template."""
         return self._name(self._templates.manifest(path, given), namespace)
 
     def kind(self, path: str) -> str:
-        """The kind of object that a template describes."""
+        """Returns the kind of object that a template describes."""
         return self._templates.kind(path)
 
     def is_namespaced(self, path: str) -> bool:
@@ -104,7 +104,7 @@ class Blueprints:
         return is_namespaced(self.kind(path), self._custom)
 
     def _name(self, raw: Manifest, namespace: str = "", name: str = "") -> Manifest:
-        """The object with a name and an identity of its own."""
+        """Returns the object with a name and an identity of its own."""
         number = next(self._numbers)
         metadata = raw.get("metadata") or {}
         name = name or metadata.get("name") or f"{metadata.get('generateName', '')}{number:05}"
@@ -141,7 +141,7 @@ class Blueprints:
     def _storage(
         self, operation: CreatePods, namespace: str, number: int
     ) -> tuple[Manifest, Manifest]:
-        """A volume and a claim that are bound to each other."""
+        """Returns a volume and a claim that are bound to each other."""
         assert operation.persistent_volume_template_path is not None
         assert operation.claim_template_path is not None
         name = f"{namespace}-vol-{number}"
@@ -161,7 +161,7 @@ class Blueprints:
 
 
 def namespace(name: str) -> Manifest:
-    """A namespace without labels."""
+    """Returns a namespace without labels."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
@@ -176,7 +176,7 @@ def _with_claim(pod: Manifest, name: str) -> Manifest:
 
 
 def _with_source(spec: Manifest, name: str) -> Manifest:
-    """The volume's spec with a disk of its own."""
+    """Returns the volume's spec with a disk of its own."""
     if "csi" in spec:
         return {**spec, "csi": {**spec["csi"], "volumeHandle": name}}
     if "awsElasticBlockStore" in spec:

@@ -64,7 +64,7 @@ class BenchWorkload(_Document, frozen=True, kw_only=True):
     feature_gates: Mapping[str, bool] = {}
 
     def threshold_for(self, topic: str) -> float:
-        """The threshold in the file of a topic; 0 is none."""
+        """Returns the threshold in the file of a topic; 0 is none."""
         if isinstance(self.threshold, Mapping):
             return self.threshold.get(topic, 0.0)
         return self.threshold

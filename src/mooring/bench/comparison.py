@@ -58,7 +58,7 @@ class MetricChange:
 
 
 def compare(before: Iterable[DataItem], after: Iterable[DataItem]) -> Iterator[MetricChange]:
-    """The figures of both sets, in the order of the first one, then those only in the second.
+    """Yields the figures of both sets, in the order of the first, then those only in the second.
 
     Where a set is about one scheduler, it is compared with each scheduler of the other set.
     """
@@ -73,14 +73,14 @@ def compare(before: Iterable[DataItem], after: Iterable[DataItem]) -> Iterator[M
 
 
 def geometric_mean(changes: Sequence[float]) -> float | None:
-    """The change over all, so that twice as fast and half as fast cancel out."""
+    """Returns the change over all, so that twice as fast and half as fast cancel out."""
     if not changes:
         return None
     return math.exp(math.fsum(math.log1p(each) for each in changes) / len(changes)) - 1
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """How far the values are from their median at the most, as a share of it."""
+    """Returns how far the values are from their median at the most, as a share of it."""
     middle = median(values)
     if len(values) < 2 or not middle:
         return None
@@ -88,7 +88,7 @@ def spread(values: Sequence[float]) -> float | None:
 
 
 def rank_probability(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """The two-sided Mann-Whitney U test, in the normal approximation with ties counted.
+    """Returns the probability of the two-sided Mann-Whitney U test, normally approximated.
 
     None if no outcome of so few runs could be significant.
     """

@@ -54,7 +54,7 @@ class _Definition(Wire, frozen=True):
 
 
 def custom_kind(definition: Manifest) -> CustomKind:
-    """The kind that a CustomResourceDefinition defines, in the version in which it is kept."""
+    """Returns the kind that a CustomResourceDefinition defines, in its stored version."""
     try:
         spec = msgspec.convert(definition, _Definition).spec
     except msgspec.ValidationError as error:
@@ -67,7 +67,7 @@ def custom_kind(definition: Manifest) -> CustomKind:
 
 
 def definitions(operations: Iterable[Operation], templates: Templates) -> Iterator[Manifest]:
-    """The CustomResourceDefinitions that operations make."""
+    """Yields the CustomResourceDefinitions that operations make."""
     for operation in operations:
         if not isinstance(operation, CreateAny):
             continue
@@ -76,7 +76,7 @@ def definitions(operations: Iterable[Operation], templates: Templates) -> Iterat
 
 
 def custom_kinds(operations: Iterable[Operation], templates: Templates) -> CustomKinds:
-    """All kinds that operations define."""
+    """Returns all kinds that operations define."""
     found = map(custom_kind, definitions(operations, templates))
     return {kind.kind: kind for kind in found}
 

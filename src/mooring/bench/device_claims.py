@@ -20,7 +20,7 @@ from .templates import Manifest
 
 
 def publish(operation: CreateResourceDriver, node_names: Iterable[str]) -> Iterator[Manifest]:
-    """The slices of a driver, as those of scheduler_perf's own driver."""
+    """Yields the slices of a driver, as those of scheduler_perf's own driver."""
     for name in node_names:
         if fnmatchcase(name, operation.nodes):
             yield _slice(operation.driver_name, name, operation.max_claims_per_node)
@@ -62,9 +62,9 @@ class ClaimFiller:
         self._plugin = DynamicResources()
 
     def fill(self, namespace: str) -> Iterator[ResourceClaim]:
-        """The claims of a namespace that have no devices yet, each with some.
+        """Yields the claims of a namespace without devices, each with some.
 
-        Each has to be applied before the next one is asked for. An empty namespace is all.
+        The caller must apply each before the next one is asked for. An empty namespace means all.
         """
         for claim in list(self._nodes.devices.claims):
             if claim.allocation is None and namespace in ("", claim.namespace):
@@ -84,7 +84,7 @@ class ClaimFiller:
 
 
 def _user(claim: ResourceClaim) -> Pod:
-    """A pod that uses the claim alone."""
+    """Returns a pod that uses the claim alone."""
     reference = PodResourceClaim(name="claim", resource_claim_name=claim.name)
     spec = PodSpec(resource_claims=(reference,))
     return Pod(namespace=claim.namespace, name="user", uid="user", spec=spec)

@@ -1,8 +1,8 @@
-"""The engine alone: no API server, no network; whatever it asks for is done at once.
+"""The engine alone, without an API server or a network; its actions succeed at once.
 
-Its clock is the stopwatch plus what was skipped. While there are pods to decide, time passes as it
-does on the wall. When there are none, it jumps to the moment at which something happens: the end
-of a backoff, or what the workload does next. So waiting costs nothing, and is not measured.
+Its clock is the stopwatch plus the skipped time. While there are pods to decide, time passes as on
+the wall. When there are none, it jumps to the moment at which something happens: the end of a
+backoff, or the next operation of the workload. So waiting costs nothing, and is not measured.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class EngineTarget:
         return bool(result)
 
     def _skip(self, now: float, until: float | None) -> None:
-        """Nothing is ready: goes on to the moment when something is."""
+        """Advances to the moment when something is ready."""
         moments = [each for each in (self.engine.next_step(now), until) if each is not None]
         if not moments:
             raise Stalled
@@ -208,7 +208,7 @@ class EngineTarget:
         self._bound.append((action.pod.uid, self.stopwatch.seconds))
 
     def _book(self) -> None:
-        """Notes who was placed meanwhile, which is no part of scheduling."""
+        """Notes placed pods, which is not part of scheduling."""
         for uid, moment in self._bound:
             entry = self.ledger.mark_placed(uid)
             if entry is not None and self.collector is not None:
@@ -236,11 +236,11 @@ class EngineTarget:
         return resident_bytes()
 
     def close(self) -> None:
-        """Nothing outlives the target itself."""
+        """Does nothing: the target leaves nothing behind."""
 
 
 def _result(actions: Sequence[Action]) -> str:
-    """What came of the decision among these actions; nothing if none was made."""
+    """Returns the outcome of the decision among these actions; nothing if none was made."""
     for action in actions:
         kind = type(action)
         if kind is BindPod or kind is WriteVolumes or kind is WriteClaims:

@@ -48,7 +48,7 @@ class Background:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def add(self, task: Task, interval: float, now: float) -> None:
-        """From one interval after now, and then at each further one."""
+        """Schedules a task one interval from now, and then at each further interval."""
         heappush(self._due, (now + interval, next(self._numbers), interval, task))
 
     @property
@@ -157,7 +157,7 @@ class Executor:
     def _create_from_template(
         self, operation: CreatePodGroups | CreateResourceClaims, index: int
     ) -> None:
-        """Adds objects which are known at once: nobody has to wait for them."""
+        """Adds objects that are known at once, so that nothing waits for them."""
         self._ensure(operation.namespace)
         self._target.create(
             self._blueprints.object_from(

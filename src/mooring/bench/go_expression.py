@@ -143,7 +143,7 @@ class BadExpression(ValueError):
 
 
 def tokens(text: str) -> list[tuple[str, str]]:
-    """The words of an action, each with its kind."""
+    """Returns the words of an action, each with its kind."""
     found: list[tuple[str, str]] = []
     at, text = 0, text.strip()
     while at < len(text):
@@ -156,7 +156,7 @@ def tokens(text: str) -> list[tuple[str, str]]:
 
 
 def parse(words: list[tuple[str, str]]) -> Expression:
-    """The expression that these words are."""
+    """Parses words into an expression."""
     reader = _Parser(words)
     expression = reader.pipeline()
     if reader.left:

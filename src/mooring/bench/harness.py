@@ -138,7 +138,7 @@ class Sweep:
     pods_parameter: str = "measurePods"
 
     def jobs(self, job: Job) -> Iterator[tuple[int, int, Job]]:
-        """The workload in every size."""
+        """Yields the workload in every size."""
         for parameter in (self.nodes_parameter, self.pods_parameter):
             if parameter not in job.workload.params:
                 raise job.error(f"params.{parameter}", "is needed to sweep it")
@@ -169,7 +169,7 @@ def grow(job: Job, sweep: Sweep, make_target: MakeTarget, begin: Callable[[Job],
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float | None:
-    """The power law that fits best: the slope of a straight line through the logarithms."""
+    """Returns the power law that fits best: the slope of a straight line through the logarithms."""
     logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
     if len({x for x, _ in logs}) < 2:
         return None

@@ -1,9 +1,9 @@
-"""Pods that are made to be costly: what the worst of them costs, and how long others wait for it.
+"""Measures pods that are made to be costly: what they cost, and how long other pods wait.
 
     python -m mooring.bench.hostile --nodes 5000 --pods 150000
 
 Each attack is a pod about as large as an API server accepts. It is decided, waits while others come
-and go, is placed by its owner and deleted. Then come gangs that are costly by what they ask for.
+and go, is placed by its owner and deleted. Then come gangs that are costly by what they request.
 `LIMITS` says what is too much.
 """
 
@@ -48,7 +48,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What no attack may exceed: processor seconds in one go, and memory."""
+    """The limits for every attack: processor seconds of one step, and memory."""
 
     seconds: float = 1.0
     growth_mib: float = 50.0
@@ -156,7 +156,7 @@ class Arena:
         return outcome
 
     def _place(self, outcome: Outcome, manifest: Manifest, before: float) -> None:
-        """The same pod with a node that its owner chose."""
+        """Returns the same pod with a node that its owner chose."""
         manifest["metadata"]["uid"] += ", placed"
         text = msgspec.json.encode({**manifest, "spec": {**manifest["spec"], "nodeName": "node-0"}})
         placed = from_json("Pod", text)
@@ -176,12 +176,12 @@ class Arena:
         return result
 
     def _decide_one(self) -> None:
-        """An ordinary pod of a new template comes, is bound and leaves."""
+        """Decides an ordinary pod of a new template, binds it and removes it."""
         self._made += 1
         self._try(ordinary(10_000_000 + self._made, ""))
 
     def _change_a_node(self) -> None:
-        """A node changes a label, and a pod on it leaves and comes back."""
+        """Changes a label of a node, and removes and returns a pod on it."""
         self._made += 1
         changed = node(self._made % self._nodes)
         changed["metadata"]["labels"]["rack"] = f"changed-{self._made}"
@@ -191,7 +191,7 @@ class Arena:
         self._handle(Applied(resident))
 
     def _warm_up(self) -> float:
-        """Pods with rules that ordinary clusters know: what is kept for them is there already."""
+        """Decides pods with ordinary rules, so that what is kept for them exists already."""
         began = time.process_time()
         self._made += 1
         for manifest in (spread_pod(self._made), greedy_pod(), evicting_pod()):
@@ -200,7 +200,7 @@ class Arena:
         return time.process_time() - began
 
     def _try(self, manifest: Manifest) -> None:
-        """A pod comes, is decided and leaves."""
+        """Adds a pod, decides it and removes it."""
         item = from_json("Pod", msgspec.json.encode(manifest))
         self._handle(Applied(item))
         self._settle()
@@ -240,7 +240,7 @@ def _namespace(at: int) -> Manifest:
 
 
 def resident_mib() -> float:
-    """The memory that the process has now, once what is free was given back."""
+    """Returns the memory that the process has now, once what is free was given back."""
     gc.collect()
     if sys.platform == "linux":
         ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -18,7 +18,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def ordinary(at: int, node_name: str) -> Manifest:
-    """One of the pods that are there already: 3,000 templates, a third with labels of their own."""
+    """Makes one of the existing pods: 3,000 templates, a third with labels of their own."""
     app = f"app-{at % 3_000}"
     labels = {"app": app, "tier": f"tier-{at % 5}", "pod-template-hash": f"{at % 3_000:x}"}
     if at % 3 == 0:
@@ -39,7 +39,7 @@ def ordinary(at: int, node_name: str) -> Manifest:
 
 
 def spread_pod(at: int) -> Manifest:
-    """An ordinary pod that is spread over zones, of a template that was not seen before."""
+    """Returns an ordinary pod that is spread over zones, of a template that was not seen before."""
     made = ordinary(20_000_000, "")
     constraint = {
         "maxSkew": 5,
@@ -52,7 +52,7 @@ def spread_pod(at: int) -> Manifest:
 
 
 def greedy_pod() -> Manifest:
-    """An important pod that no node has room for, even without any other pod."""
+    """Returns an important pod that no node has room for, even without any other pod."""
     made = ordinary(20_000_001, "")
     made["spec"]["priority"] = 1_000
     made["spec"]["containers"][0]["resources"] = {"requests": {"example.com/gpu": "9"}}
@@ -60,7 +60,7 @@ def greedy_pod() -> Manifest:
 
 
 def evicting_pod() -> Manifest:
-    """An important pod that needs all of one node, and wants to be alone there."""
+    """Returns an important pod that needs all of one node, and wants to be alone there."""
     made = ordinary(20_000_002, "")
     made["spec"]["priority"] = 1_000
     made["spec"]["nodeSelector"] = {HOSTNAME: "node-0"}
@@ -71,7 +71,7 @@ def evicting_pod() -> Manifest:
 
 
 def node(at: int) -> Manifest:
-    """A node with as many labels as a cloud gives it."""
+    """Returns a node with as many labels as a cloud gives it."""
     labels = {f"node.example.com/property-{i}": f"value-{at % (i + 2)}" for i in range(16)}
     labels |= {
         HOSTNAME: f"node-{at}",

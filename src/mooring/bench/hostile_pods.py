@@ -28,7 +28,7 @@ def attack(name: str) -> Callable[[Attack], Attack]:
 
 
 def pod(fill: Attack, size: int) -> Manifest:
-    """A pod that an attack has filled until it has about so many bytes."""
+    """Returns a pod that an attack has filled until it has about so many bytes."""
     made: Manifest = {
         "metadata": {
             "name": "hostile",
@@ -46,7 +46,7 @@ def pod(fill: Attack, size: int) -> Manifest:
 
 
 def _within(made: Manifest, *path: str) -> list[Any]:
-    """The list at a path of the spec, made if it is not there."""
+    """Returns the list at a path of the spec, made if it is not there."""
     at = made["spec"]
     for name in path[:-1]:
         at = at.setdefault(name, {})
@@ -65,7 +65,7 @@ _NODE_TERMS = ("affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms")
 
 
 def _expression(made: Manifest, item: Manifest) -> Any:
-    """One more expression of the first term of required node affinity."""
+    """Adds an expression to the first term of required node affinity."""
     terms = _within(made, *_NODE_TERMS)
     if not terms:
         terms.append({"matchExpressions": []})
@@ -133,7 +133,7 @@ def _term(at: int, **more: Any) -> Manifest:
 
 
 def _repel_all(made: Manifest, at: int, key: str = _HOSTNAME) -> Any:
-    """One more term of required anti-affinity, which all pods match."""
+    """Adds a term of required anti-affinity that all pods match."""
     term = _term(at, namespaceSelector={}, topologyKey=key)
     return _append(made, term, "affinity", "podAntiAffinity", _REQUIRED)
 
@@ -190,7 +190,7 @@ def _(made: Manifest, at: int) -> Any:
 
 
 def _lengthen(made: Manifest, at: int, *path: str) -> Any:
-    """One more text in a list of one of ten anti-affinity terms."""
+    """Adds a text to a list of one of ten anti-affinity terms."""
     terms = ("affinity", "podAntiAffinity", _REQUIRED)
     if at < 10:
         return _append(made, _term(at, namespaces=[]), *terms)

@@ -35,7 +35,7 @@ class Stopwatch:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """What happens in here takes no time."""
+        """Stops the clock within the context."""
         wall, processor = self.wall(), self._processor()
         self._depth += 1
         try:
@@ -94,7 +94,7 @@ class Ledger:
         return None if uid is None else self.entries[uid]
 
     def of(self, namespace: str, labels: Mapping[str, str]) -> Iterator[PodEntry]:
-        """The pods of a namespace that have these labels."""
+        """Yields the pods of a namespace that have these labels."""
         for entry in self.entries.values():
             if entry.namespace == namespace and entry.matches(labels):
                 yield entry
@@ -180,7 +180,7 @@ class Measurement:
 
     @property
     def pods_per_second(self) -> float:
-        """The mean of the samples; of a short run, pods over the time that they took."""
+        """The mean of the samples; for a short run, pods divided by their time."""
         if self.samples:
             return sum(self.samples) / len(self.samples)
         return self.placed / self.seconds if self.seconds else 0.0
@@ -192,7 +192,7 @@ class Measurement:
 
 
 def resident_bytes() -> int:
-    """The memory that this process has."""
+    """Returns the memory that this process has."""
     try:
         with open("/proc/self/statm") as text:
             return int(text.read().split()[1]) * resource.getpagesize()
@@ -230,7 +230,7 @@ class Collector:
         return entry.namespace in self.namespaces and entry.matches(self.labels)
 
     def mark_start(self) -> None:
-        """A pod that counts is about to be known to the scheduler."""
+        """Notes that a pod which counts is about to be known to the scheduler."""
         if self._first is None:
             self._first = self.stopwatch.seconds
 
@@ -238,7 +238,7 @@ class Collector:
         self._latencies[result].append(seconds)
 
     def add_placement(self, entry: PodEntry, moment: float) -> None:
-        """A pod was placed, at that moment of the stopwatch."""
+        """Notes that a pod was placed at that moment of the stopwatch."""
         if self.counts(entry):
             self._placements.append(moment)
 
@@ -250,7 +250,7 @@ class Collector:
             self._memory.append(self.resident())
 
     def finish(self) -> Measurement:
-        """What was measured up to now."""
+        """Returns the measurement so far."""
         last = self._placements[-1] if self._placements else self.stopwatch.seconds
         first = self._started if self._first is None else self._first
         return Measurement(

@@ -48,7 +48,7 @@ class TemplateOperation(CountOperation, frozen=True, kw_only=True):
     template_params: Mapping[str, Any] = {}
 
     def template_values(self, number: int) -> dict[str, Any]:
-        """What the template of the object with this number is given."""
+        """Returns what the template of the object with this number is given."""
         return {**self.template_params, "Index": number, "Count": self.count}
 
 

@@ -40,7 +40,7 @@ class Axis:
     is_logarithmic: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value lies between the ends, from 0 to 1."""
+        """Returns where a value lies between the ends, from 0 to 1."""
         scale: Callable[[float], float] = math.log10 if self.is_logarithmic else float
         low, high = scale(self.low), scale(self.high)
         return (scale(value) - low) / (high - low) if high > low else 0.5
@@ -68,13 +68,13 @@ class Axis:
 
 
 def row_colour(number: int) -> str:
-    """The colour of a row of points, as a style."""
+    """Returns the colour of a row of points, as a style."""
     at = number % len(COLOURS)
     return f"var(--row-{at}, {COLOURS[at]})"
 
 
 def lines(title: str, x: Axis, y: Axis, drawn: Sequence[Points], *, marked: bool = False) -> str:
-    """Rows of points over two axes, each in its colour; marked, each point has a dot."""
+    """Draws rows of points over two axes, each in its colour; if marked, each point has a dot."""
     body = []
     for number, points in enumerate(drawn):
         places = [_place(x.share(a), y.share(b)) for a, b in points]
@@ -95,7 +95,7 @@ def bars(
     steps: tuple[Sequence[float], Sequence[float]],
     marks: Sequence[tuple[str, float]] = (),
 ) -> str:
-    """A histogram: edges, and how much is between each two of them; marks are named values."""
+    """Draws a histogram from edges and the amounts between them; marks are named values."""
     body = []
     edges, counts = steps
     for low, high, count in zip(edges, edges[1:], counts, strict=False):
@@ -162,7 +162,7 @@ def _number(value: float) -> str:
 
 
 def _round_step(rough: float) -> float:
-    """The next step that people like to count in: 1, 2 or 5 times a power of ten."""
+    """Returns the next step that people like to count in: 1, 2 or 5 times a power of ten."""
     if rough <= 0:
         return 1.0
     power: float = 10.0 ** math.floor(math.log10(rough))
@@ -183,12 +183,12 @@ _ON_DARK = ("#5cb3e8", "#ff9d5c", "#3fc79c", "#e49ac4", "#e8b84a", "#8fd0f5", "#
 
 
 def colours() -> str:
-    """The colours of rows of points on a dark page."""
+    """Returns the colours of rows of points on a dark page."""
     return " ".join(f"--row-{at}: {colour};" for at, colour in enumerate(_ON_DARK))
 
 
 def over_time(name: str, runs: Sequence[Sequence[float]]) -> str:
-    """Placements a second over the course of each run."""
+    """Draws placements per second over the course of each run."""
     end = max(*(placements[-1] for placements in runs), 1e-9)
     drawn = []
     for placements in runs:
@@ -204,7 +204,7 @@ def over_time(name: str, runs: Sequence[Sequence[float]]) -> str:
 
 
 def histogram(name: str, measured: Measurement) -> str:
-    """How many decisions took how long."""
+    """Draws how many decisions took how long."""
     values = milliseconds(measured)
     low = max(float(values[0]), 1e-6)
     high = max(float(values[-1]), low * 1.01)
@@ -219,7 +219,7 @@ def histogram(name: str, measured: Measurement) -> str:
 
 
 def growth_plot(growth: Growth, label: str) -> str:
-    """The time that a pod takes over the number of nodes, a row for each number of pods."""
+    """Draws the time per pod over the number of nodes, a row for each number of pods."""
     drawn = [
         [
             (each.nodes, each.seconds_per_pod * 1e6)

@@ -57,7 +57,7 @@ def _name(path: Path) -> str:
 
 
 def _commit() -> str:
-    """The commit of the source tree that this runs from; empty for an installed package."""
+    """Returns the commit of the source tree that this runs from; empty for an installed package."""
     here = Path(__file__).parent
     try:
         answer = subprocess.run(
@@ -167,7 +167,7 @@ class _ItemsDocument(msgspec.Struct, kw_only=True):
 
 
 def data_items(job: Job, measured: Measurement, by: str = "") -> Iterator[DataItem]:
-    """The items of one measurement, the one with the threshold marked by it.
+    """Yields the items of one measurement, the one with the threshold marked by it.
 
     Where several schedulers are measured, the label `scheduler` tells which one it was.
     """
@@ -208,7 +208,7 @@ def check_selector(job: Job) -> None:
 
 
 def read_results(path: Path) -> DataItems:
-    """The results in a file, or in all JSON files of a folder."""
+    """Returns the results in a file, or in all JSON files of a folder."""
     if path.is_dir():
         files = [read_results(file) for file in sorted(path.glob("*.json"))]
         if not files:
@@ -269,7 +269,7 @@ HEADERS = ("workload", "pods", "pods/s", "decisions/s", "p50 ms", "p99 ms", "CPU
 
 
 def cells(measured: Measurement) -> tuple[str, ...]:
-    """The figures of a measurement for a table: all but the name."""
+    """Returns the figures of a measurement for a table: all but the name."""
     latencies = milliseconds(measured)
     decisions, pods = measured.decisions, measured.placed
     return (
@@ -284,11 +284,11 @@ def cells(measured: Measurement) -> tuple[str, ...]:
 
 
 def milliseconds(measured: Measurement) -> NDArray[np.float64]:
-    """How long each decision took, whatever came of it, the shortest first."""
+    """Returns how long each decision took, whatever came of it, the shortest first."""
     each = [np.asarray(seconds) for seconds in measured.latencies.values()]
     return np.sort(np.concatenate(each)) * _MILLI
 
 
 def percentile(ordered: NDArray[np.float64], percent: int) -> float:
-    """The value that so many percent do not exceed; always one of the values."""
+    """Returns the value that so many percent do not exceed; always one of the values."""
     return float(ordered[math.ceil(len(ordered) * percent / 100) - 1])

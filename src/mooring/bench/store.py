@@ -84,7 +84,7 @@ class Store:
         return item
 
     def find(self, raw: Manifest) -> Object | None:
-        """What is there of the same kind, namespace and name."""
+        """Returns what is there of the same kind, namespace and name."""
         item = self._objects.get(_key(raw))
         return self.pods[item.uid] if isinstance(item, Pod) else item
 

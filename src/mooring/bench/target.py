@@ -1,4 +1,4 @@
-"""What workloads run on: something that keeps objects and places pods."""
+"""What workloads run on: it keeps objects and places pods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .templates import Manifest
 
 
 class Stalled(RuntimeError):
-    """Nothing will ever happen any more unless somebody makes or changes an object."""
+    """Nothing will happen any more unless an object is made or changed."""
 
 
 class BenchTarget(Protocol):
@@ -69,9 +69,9 @@ class BenchTarget(Protocol):
         ...
 
     def resident_bytes(self) -> int:
-        """The memory that the scheduler has."""
+        """Returns the memory that the scheduler has."""
         ...
 
     def close(self) -> None:
-        """Ends it, and takes away what was made on it."""
+        """Ends it, and removes everything that was made on it."""
         ...

@@ -43,7 +43,7 @@ class ObjectTemplate:
     def _parts(
         self, pieces: Iterator[tuple[bool, str]], *, ends: bool
     ) -> tuple[list[_Part], list[tuple[str, str]]]:
-        """What comes before the next `else` or `end`, and the words of that one."""
+        """Returns what comes before the next `else` or `end`, and the words of that one."""
         parts: list[_Part] = []
         for is_action, piece in pieces:
             if not is_action:
@@ -184,7 +184,7 @@ class Templates:
         self._manifests: dict[tuple[str, str], Manifest] = {}
 
     def manifest(self, path: str, given: Mapping[str, Any] | None = None) -> Manifest:
-        """The object that a template describes; the same value for the same text."""
+        """Returns the object that a template describes; the same value for the same text."""
         text = self._template(path).render(given or {})
         known = self._manifests.get((path, text))
         if known is None:
@@ -195,7 +195,7 @@ class Templates:
         return known
 
     def kind(self, path: str) -> str:
-        """The kind of object that a template describes, whatever it is given."""
+        """Returns the kind of object that a template describes, whatever it is given."""
         match = _KIND.search(self._template(path).content)
         if match is None:
             raise WorkloadError(self._folder / path, "kind", "is required")
@@ -230,7 +230,7 @@ class Templates:
 
 
 def _spell(raw: Any) -> Any:
-    """The object with fields in their usual spelling.
+    """Returns the object with fields in their usual spelling.
 
     Go reads `NodeTaintsPolicy` for `nodeTaintsPolicy`, and some templates rely on it.
     """

@@ -179,7 +179,7 @@ def _node(at: int) -> Manifest:
 
 
 def _resident(at: int, version: int = 0) -> Manifest:
-    """A placed pod that is in the way of every sort of waiting pod, with a status of its own."""
+    """Makes a placed pod that is in the way of every sort of waiting pod, with its own status."""
     meta = {"name": f"resident-{at}", "uid": f"resident-{at}", "labels": {"app": "resident"}}
     ports = [{"containerPort": 80, "hostPort": 80}]
     message = {"type": "Ready", "status": "True", "message": str(version)}

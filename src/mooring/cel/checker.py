@@ -35,7 +35,7 @@ _DEVICE = {
 
 
 def check(expression: str) -> tuple[bytes, str]:
-    """The checked expression as the message `cel.expr.CheckedExpr`, and the name of its type.
+    """Returns the expression as a message `cel.expr.CheckedExpr`, and the name of its type.
 
     Raises CelError for an expression that the environment of Kubernetes refuses.
     """
@@ -47,7 +47,7 @@ def check(expression: str) -> tuple[bytes, str]:
 
 
 def parse(expression: str) -> bytes:
-    """The expression as the message `cel.expr.ParsedExpr`, not checked."""
+    """Returns the expression as the message `cel.expr.ParsedExpr`, not checked."""
     try:
         return _environment().compile(expression, disable_check=True).serialize()
     except RuntimeError as error:
@@ -60,12 +60,12 @@ def matches(text: str, pattern: str) -> bool:
 
 
 def find(text: str, pattern: str) -> str:
-    """The first occurrence of the pattern, or nothing."""
+    """Returns the first occurrence of the pattern, or nothing."""
     return str(_ask('regex.extract(text, pattern).orValue("")', text, _without_captures(pattern)))
 
 
 def find_all(text: str, pattern: str) -> list[str]:
-    """All occurrences of a pattern that does not match the empty text."""
+    """Returns all occurrences of a pattern that does not match the empty text."""
     if matches("", f"^(?:{pattern})$"):
         raise CelError("findAll: a pattern that matches the empty text is not supported")
     found = _ask("regex.extractAll(text, pattern)", text, _without_captures(pattern))
@@ -101,7 +101,7 @@ def _ask(expression: str, text: str, pattern: str) -> object:
 
 
 def _without_captures(pattern: str) -> str:
-    """The pattern with groups that do not capture: the library would return a captured group."""
+    """Returns the pattern with non-capturing groups: the library would return a captured one."""
     if re.search(r"\\Q|\[[^\]]*\(|\(\?P?<", pattern):
         raise CelError("find: this kind of group is not supported")
     return re.sub(r"(\\.)|\((?!\?)", lambda match: match[1] or "(?:", pattern)

@@ -76,7 +76,7 @@ class DeviceReads:
         self._names: dict[str, tuple[str, ...]] = {}
 
     def names(self, driver: str) -> tuple[str, ...]:
-        """What devices of a driver call them; those of the driver's own domain have two names."""
+        """Returns their names on devices of a driver; those of its own domain have two names."""
         names = self._names.get(driver)
         if names is None:
             own = (name for domain, name in self.attributes if domain == driver)
@@ -128,12 +128,12 @@ class DeviceExpression:
 
 
 def compile_device_expression(expression: str) -> DeviceExpression:
-    """The compiled expression. It never raises: see `DeviceExpression.problem`."""
+    """Returns the compiled expression. It never raises: see `DeviceExpression.problem`."""
     return _compile_long(expression) if len(expression) > _LONG else _compile_short(expression)
 
 
 def count_compiled() -> int:
-    """How many expressions were compiled so far; those that were known do not count."""
+    """Returns how many expressions were compiled so far; those that were known do not count."""
     return _compile_short.cache_info().misses + _compile_long.cache_info().misses
 
 
@@ -142,7 +142,7 @@ _compile_long = lru_cache(maxsize=32)(DeviceExpression)
 
 
 def _check(expression: str) -> Node:
-    """The tree of an expression that Kubernetes would take; raises CelError for others."""
+    """Returns the tree of an expression that Kubernetes would take; raises CelError for others."""
     if not expression.isprintable() and re.search("[\ud800-\udfff]", expression):
         raise CelError("the expression is not valid Unicode")
     if len(expression.encode()) > LONGEST_EXPRESSION:
@@ -163,7 +163,7 @@ def _check(expression: str) -> Node:
 
 
 def _attributes(tree: Node) -> Iterator[str]:
-    """The names in `device.attributes["domain"].id` and `device.attributes["domain"]["id"]`."""
+    """Yields names in `device.attributes["domain"].id` and `device.attributes["domain"]["id"]`."""
     for node in walk(tree):
         match node:
             case Select(Call("_[_]", (Name("device.attributes"), Constant(str(domain)))), name):
@@ -179,7 +179,7 @@ def _attributes(tree: Node) -> Iterator[str]:
 
 
 def _find_reads(tree: Node) -> DeviceReads | None:
-    """Which attributes a tree reads by name; None if it looks at them in any other way."""
+    """Returns which attributes a tree reads by name; None if it looks at them in any other way."""
     found: dict[tuple[str, str], None] = {}
     waiting = [tree]
     while waiting:
@@ -203,7 +203,7 @@ def _find_reads(tree: Node) -> DeviceReads | None:
 
 
 def _answer_tests_of_device(expression: str) -> str:
-    """The expression with `true` for `has(device.driver)`: a device has all of its fields.
+    """Returns the expression with `true` for `has(device.driver)`: a device has all of its fields.
 
     The library would take it for `device.driver`. Raises CelError where the text does not tell
     which parts are meant: a loop may have a variable of that name.
@@ -227,7 +227,7 @@ def _answer_tests_of_device(expression: str) -> str:
 
 
 def _find_tests_of_device(tree: Node) -> list[str]:
-    """The fields in `has(device.field)`, of those that there are."""
+    """Returns the fields in `has(device.field)`, of those that there are."""
     return [
         node.field
         for node in walk(tree)
@@ -256,7 +256,7 @@ def _check_patterns(tree: Node) -> None:
 
 
 def _variables(device: DeviceView) -> Mapping[str, Any]:
-    """The variables of the device; raises CelError for a version that cannot be read."""
+    """Returns the variables of the device; raises CelError for a version that cannot be read."""
     attributes = [(name, _value(name, value)) for name, value in device.attributes]
     return {
         "device": _DEVICE,
@@ -269,7 +269,7 @@ def _variables(device: DeviceView) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _read_capacity(driver: str, capacity: tuple[tuple[str, str], ...]) -> DefaultMap:
-    """Most devices of a fleet have the same."""
+    """Reads a capacity; results are kept, because most devices of a fleet are alike."""
     return _by_domain(driver, [(name, parse_quantity(text)) for name, text in capacity])
 
 

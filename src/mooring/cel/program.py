@@ -61,13 +61,16 @@ class Program:
     size: int
 
     def run(self, variables: Mapping[str, Any], meter: Meter) -> Any:
-        """The value of the expression; raises CelError, or TooManyStepsError at the bound."""
+        """Returns the value of the expression.
+
+        Raises CelError, or TooManyStepsError at the bound.
+        """
         meter.charge(self.size)
         return self.evaluate(Bindings(dict(variables), meter))
 
 
 def build_program(tree: Node) -> Program:
-    """The program of a tree; raises CelError for a function that is not supported."""
+    """Returns the program of a tree; raises CelError for a function that is not supported."""
     return Program(_build(tree), size(tree))
 
 
@@ -307,7 +310,7 @@ def _comprehension(node: Comprehension) -> Evaluate:
 
 
 def _try(evaluate: Evaluate, bindings: Bindings) -> Any:
-    """The value or the error, which counts only when it is read."""
+    """Returns the value or the error, which counts only when it is read."""
     try:
         return evaluate(bindings)
     except CelError as error:
@@ -315,7 +318,7 @@ def _try(evaluate: Evaluate, bindings: Bindings) -> Any:
 
 
 def _start_of(value: Any) -> Any:
-    """Kubernetes begins with a copy of a map that is empty, and the copy has no default."""
+    """Returns the start value; a copy of an empty map has no default, as in Kubernetes."""
     return {} if isinstance(value, DefaultMap) and not value else value
 
 

@@ -15,7 +15,7 @@ _MESSAGE_OF_ANY, _EXPRESSION_OF_CHECKED, _EXPRESSION_OF_PARSED = 2, 4, 2
 
 
 def read_tree(serialized: bytes) -> Node:
-    """The tree of a checked or a merely parsed expression."""
+    """Returns the tree of a checked or a merely parsed expression."""
     fields = _fields(_message(_fields(serialized), _MESSAGE_OF_ANY))
     checked = _EXPRESSION_OF_CHECKED in fields
     return _node(_message(fields, _EXPRESSION_OF_CHECKED if checked else _EXPRESSION_OF_PARSED))
@@ -107,7 +107,7 @@ _KINDS: Mapping[int, Callable[[bytes], Node]] = {
 
 
 def _fields(body: bytes) -> dict[int, list[_Field]]:
-    """The fields of a message by number, in the wire format of protocol buffers."""
+    """Returns the fields of a message by number, in the wire format of protocol buffers."""
     fields: dict[int, list[_Field]] = {}
     at = 0
     while at < len(body):

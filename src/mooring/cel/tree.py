@@ -82,12 +82,12 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """A node and everything below it."""
+    """Yields a node and everything below it."""
     yield node
     for child in children(node):
         yield from walk(child)
 
 
 def size(node: Node) -> int:
-    """How many parts a tree has."""
+    """Returns how many parts a tree has."""
     return 1 + sum(map(size, children(node)))

@@ -138,7 +138,7 @@ def _equal_maps(meter: Meter, left: dict[Any, Any], right: dict[Any, Any]) -> bo
 
 
 def place_of(meter: Meter, elements: list[Any], value: Any) -> int:
-    """The first place of a value, or -1. An error counts only if the value is nowhere."""
+    """Returns the first place of a value, or -1. An error counts only if the value is nowhere."""
     error = None
     for place, element in enumerate(elements):
         try:
@@ -160,7 +160,10 @@ def compare(left: Any, right: Any) -> int:
 
 
 def look_up(container: Any, key: Any) -> Any:
-    """The value at a key of a map or a place of a list; raises CelError when there is none."""
+    """Returns the value at a key of a map or a place of a list.
+
+    Raises CelError when there is none.
+    """
     if isinstance(container, dict):
         if is_key(key) and key in container:
             return container[key]
@@ -179,7 +182,7 @@ def select(container: Any, field: str) -> Any:
 
 
 def look_up_maybe(container: Any, key: Any) -> Maybe:
-    """What `container.?key` gives: nothing where a plain look-up would fail."""
+    """Returns what `container.?key` gives: nothing where a plain look-up would fail."""
     if isinstance(container, Maybe):
         return look_up_maybe(container.value, key) if container.present else Maybe(False)
     if isinstance(container, dict):

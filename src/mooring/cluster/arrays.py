@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 def grow_to(array: NDArray[A], length: int, fill: Any = 0) -> NDArray[A]:
-    """The array with at least that many last-axis places, new ones holding `fill`."""
+    """Returns the array with at least that many last-axis places, new ones holding `fill`."""
     have = array.shape[-1]
     if have >= length:
         return array
@@ -27,14 +27,14 @@ def grow_to(array: NDArray[A], length: int, fill: Any = 0) -> NDArray[A]:
 
 
 def facet(writer: object, reads: type[R]) -> R:
-    """The reading half of a writer: the same values, without the methods that change them."""
+    """Returns the reading half of a writer: the same values without methods that change them."""
     view = object.__new__(reads)
     view.__dict__ = writer.__dict__
     return view
 
 
 def freeze(array: NDArray[A]) -> NDArray[A]:
-    """A view of the array through which it cannot be written."""
+    """Returns a view of the array through which it cannot be written."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -99,7 +99,7 @@ class Sums:
         return held
 
     def exact(self, kind: int, place: int) -> int:
-        """A sum, even one that the column does not hold."""
+        """Returns a sum, even one that the column does not hold."""
         return self.beyond.get((kind, place), int(self.array[kind, place]))
 
     def clear(self, place: int) -> None:
@@ -112,7 +112,7 @@ class Sums:
         self.array = grow_to(self.array, places)
 
     def fit(self, shape: tuple[int, ...]) -> Sums:
-        """The same with room for kinds and places that came later."""
+        """Returns the same with room for kinds and places that came later."""
         kinds, places = shape
         more = np.zeros((kinds, self.array.shape[1]), np.int64)
         more[: len(self.array)] = self.array
@@ -122,7 +122,7 @@ class Sums:
         return Sums(self.array.copy(), self.bound, dict(self.beyond))
 
     def copy_at(self, places: NDArray[np.intp]) -> Sums:
-        """The same with the sums of some places only; nothing is anywhere else."""
+        """Returns the same with the sums of some places only; nothing is anywhere else."""
         if self.beyond:
             return self.copy()
         array = np.zeros_like(self.array)
@@ -130,7 +130,7 @@ class Sums:
         return Sums(array, self.bound)
 
     def at(self, places: NDArray[np.intp]) -> Sums:
-        """The sums of some places."""
+        """Returns the sums of some places."""
         # `take` is three times as fast as an index.
         array = self.array.take(places, axis=1)
         if not self.beyond:
@@ -178,7 +178,7 @@ class Sums:
         return max(int(np.abs(self.array).max(initial=0)), _LEAST_BOUND)
 
     def _exact(self) -> _Exact:
-        """The sums as Python integers."""
+        """Returns the sums as Python integers."""
         exact = self.array.astype(object)
         for at, total in self.beyond.items():
             exact[at] = total

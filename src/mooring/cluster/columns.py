@@ -37,7 +37,7 @@ _EXCLUSIVE, _ORDINARY = int(Change.EXCLUSIVE), int(Change.ORDINARY)
 
 
 def coexistence_change(pod: Pod) -> int:
-    """What the coming or going of a pod changes in the counts of `CoexistingPods`."""
+    """Returns what a pod that comes or goes changes in the counts of `CoexistingPods`."""
     if pod.owner is None and not pod.annotations and not pod.spec.coexist_policy:
         # Most pods of a benchmark and many of a cluster: nothing needs to be looked up.
         return _ORDINARY
@@ -46,9 +46,9 @@ def coexistence_change(pod: Pod) -> int:
 
 
 class CoexistingPods:
-    """What CoexistPolicy needs of the core: how many pods of a row tolerate others, and which.
+    """The counts for CoexistPolicy: how many pods of a row tolerate others, and which.
 
-    Pods are counted whether the feature gate is on or not: the gate decides who looks.
+    Pods are counted whether the feature gate is on or off; the gate decides who reads the counts.
     """
 
     def __init__(self, counts: NDArray[np.int32]) -> None:
@@ -78,7 +78,7 @@ class CoexistingPods:
         return self.counts[ORDINARY_PODS]
 
     def count(self, pod: Pod, row: int, amount: int, kinds: int) -> None:
-        """A pod came to (1) or left (-1) a row; `kinds` has its `coexistence_change`."""
+        """Counts a pod that came to (1) or left (-1) a row; `kinds` is its `coexistence_change`."""
         if kinds & _EXCLUSIVE:
             self._exclusive[row] += amount
             rows = self.holders.get(pod.namespace)
@@ -93,7 +93,7 @@ class CoexistingPods:
             self._join(pod, row, amount, kinds)
 
     def _let_go(self, namespace: str, rows: dict[int, int], row: int) -> None:
-        """A row has no exclusive pods of a namespace any more."""
+        """Removes a row that has no exclusive pods of a namespace any more."""
         del rows[row]
         if not rows:
             del self.holders[namespace]
@@ -119,7 +119,7 @@ class CoexistingPods:
         return rows
 
     def copy(self) -> CoexistingPods:
-        """One that can be changed without changing this one."""
+        """Returns one that can be changed without changing this one."""
         other = CoexistingPods(self.counts.copy())
         other.groups, other.holders = dict(self.groups), dict(self.holders)
         other._is_copy = True
@@ -154,14 +154,14 @@ class Columns:
         self.coexisting = CoexistingPods(np.zeros((2, self.capacity), np.int32))
 
     def offer(self, names: Iterable[str]) -> None:
-        """One more row offers these resources; those that none offered before get a place."""
+        """Notes that one more row offers these resources; new ones get a position."""
         for name in names:
             self._offers[name] += 1
             if name not in self.resources:
                 self._add_place(name)
 
     def withdraw(self, names: Iterable[str]) -> None:
-        """One row fewer offers these resources; those that none offers now lose their place."""
+        """Notes that one row fewer offers these resources; those that none offers lose theirs."""
         for name in names:
             self._offers[name] -= 1
             if not self._offers[name]:
@@ -170,7 +170,7 @@ class Columns:
                     self._drop_place(name)
 
     def request_unoffered(self, row: int, name: str, amount: int) -> None:
-        """Counts a request for a resource that no node offers: it matters once one does."""
+        """Counts a request for a resource that no node offers, for when one does."""
         asked = self.unoffered.setdefault(row, {})
         asked[name] = asked.get(name, 0) + amount
         if not asked[name]:
@@ -202,7 +202,7 @@ class Columns:
         self.allocatable[at] = 0
 
     def reserve(self, capacity: int) -> bool:
-        """Makes room for that many rows; tells whether the arrays were replaced."""
+        """Makes room for that many rows; returns whether the arrays were replaced."""
         if capacity <= self.capacity:
             return False
         self.alive = grow_to(self.alive, capacity, False)
@@ -241,7 +241,7 @@ Figures = tuple[int, ...]
 
 @dataclass(slots=True)
 class RowFacts:
-    """What a row has and what is taken, by the place of each resource."""
+    """What a row has and what is taken, by the position of each resource."""
 
     number: int
     allocatable: list[int]
@@ -255,7 +255,7 @@ class RowFacts:
 
     @property
     def figures(self) -> Figures:
-        """All numbers: a plugin that reads nothing else answers the same for equal figures."""
+        """Returns all numbers: a plugin that reads nothing else answers alike for equal figures."""
         known = self.known_figures
         if known is None:
             known = (*self.allocatable, *self.requested, *self.nonzero_requested)
@@ -263,6 +263,6 @@ class RowFacts:
         return known
 
     def reset(self) -> None:
-        """Some numbers are others now: what was made of them is forgotten."""
+        """Forgets derived values, because some numbers have changed."""
         self.known_figures = None
         self.derived.clear()

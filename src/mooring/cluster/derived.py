@@ -1,4 +1,4 @@
-"""Values that were worked out and are kept while they are asked for."""
+"""Derived values, kept while they are asked for."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """Values by key. Nobody asked for a value between two sweeps: the second one drops it.
+    """Values by key. A sweep drops the values that were not asked for since the last one.
 
-    Beyond a limit, the value that was asked for least recently goes first.
+    Beyond a limit, the value that was asked for least recently is dropped first.
     """
 
     def __init__(self, limit: int) -> None:
@@ -38,7 +38,7 @@ class Recent(Generic[K, V]):
         return value
 
     def find(self, key: K) -> V | None:
-        """The same as `get`, quicker and with less care for the order."""
+        """Returns the same as `get`, faster and with a less exact order."""
         value = self._new.get(key)
         return self.get(key) if value is None else value
 
@@ -57,7 +57,7 @@ class Recent(Generic[K, V]):
         return self._old.pop(key, None) if value is None else value
 
     def sweep(self) -> list[V]:
-        """Drops and returns what nobody asked for since the last sweep."""
+        """Drops and returns values that were not asked for since the last sweep."""
         dropped = list(self._old.values())
         self._old, self._new = self._new, {}
         return dropped
@@ -71,7 +71,7 @@ T = TypeVar("T")
 
 
 class NodeDerived:
-    """Values by key, all forgotten when a node comes or goes or gets other labels or taints."""
+    """Values by key, all forgotten when a node comes, goes or changes its labels or taints."""
 
     # A value may have a bool per node: this many at 100,000 nodes are 13 MB.
     LIMIT = 128
@@ -80,8 +80,10 @@ class NodeDerived:
         self._kept: Recent[Hashable, Any] = Recent(self.LIMIT)
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key; made when first asked for. A key has whatever the value is made of
-        besides the nodes, its type included."""
+        """Returns the value of a key, made when first asked for.
+
+        A key contains all that the value is made of besides the nodes, its type included.
+        """
         value: T | None = self._kept.find(key)
         if value is None:
             value = make()
@@ -89,7 +91,7 @@ class NodeDerived:
         return value
 
     def sweep(self) -> None:
-        """Drops what nobody asked for lately."""
+        """Drops values that were not asked for lately."""
         self._kept.sweep()
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""What is where: host ports in use, container images, and the order of visiting nodes."""
+"""Host ports in use, container images, and the visit order of nodes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PortUsers:
         return self._array.item(row) if row < len(self._array) else 0
 
     def __iter__(self) -> Iterator[int]:
-        """The rows where the port is taken."""
+        """Yields the rows where the port is taken."""
         yield from np.flatnonzero(self._array).tolist() if self._few is None else self._few
 
     def set(self, row: int, count: int, capacity: int) -> None:
@@ -54,7 +54,7 @@ class PortUsers:
             self._few = None
 
     def on(self, rows: slice | NDArray[np.intp], capacity: int) -> NDArray[np.bool_]:
-        """Where the port is taken."""
+        """Returns where the port is taken."""
         if self._few is not None:
             taken = np.zeros(capacity, np.bool_)
             taken[list(self._few)] = True
@@ -76,13 +76,13 @@ class PortUsers:
 
 
 class PortColumns:
-    """The users of a port are kept for as long as some pod holds it somewhere."""
+    """The users of each port that some pod holds."""
 
     def __init__(self) -> None:
         self._users: dict[tuple[str, int], dict[str, PortUsers]] = {}
 
     def count(self, ports: Iterable[HostPort], row: int, amount: int, capacity: int) -> None:
-        """A pod came to (1) or left (-1) a row, with its ports."""
+        """Counts the ports of a pod that came to (1) or left (-1) a row."""
         for address, protocol, port in ports:
             addresses = self._users.get((protocol, port))
             if addresses is None:
@@ -100,7 +100,7 @@ class PortColumns:
             self._users[protocol, port][address].set(row, 0, capacity)
 
     def conflicting(self, wanted: HostPort) -> Collection[PortUsers]:
-        """The users that would be in the way of a port."""
+        """Yields the users that would conflict with a port."""
         address, protocol, port = wanted
         addresses = self._users.get((protocol, port))
         if addresses is None:
@@ -110,7 +110,7 @@ class PortColumns:
         return [addresses[each] for each in (address, ANY_ADDRESS) if each in addresses]
 
     def copy(self) -> PortColumns:
-        """A copy that can be changed without touching this one."""
+        """Returns a copy that can be changed without touching this one."""
         copy = PortColumns()
         copy._users = {
             port: {address: users.copy() for address, users in addresses.items()}
@@ -130,7 +130,7 @@ class PortColumns:
 
 
 class Image:
-    """An image by one of its names. Its size is what the first node to report it said."""
+    """An image by one of its names. Its size is that of the first node that reports it."""
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
@@ -149,7 +149,7 @@ class Image:
             self._present[row] = False
 
     def present(self, capacity: int) -> NDArray[np.bool_]:
-        """Whether each row has it: a column made when first asked for."""
+        """Returns whether each row has it: a column made when first asked for."""
         if self._present is None:
             self._present = np.zeros(capacity, np.bool_)
             self._present[list(self.rows)] = True
@@ -231,7 +231,7 @@ class VisitOrder:
         return self._rows
 
     def ranks(self, capacity: int) -> NDArray[np.intp]:
-        """Per row its place in the list; rows that are not listed have place 0."""
+        """Returns the position of each row in the list; rows that are not listed have 0."""
         rows = self.rows()
         if self._ranks is None:
             self._ranks = np.zeros(capacity, np.intp)

@@ -1,4 +1,4 @@
-"""Room that is kept for a gang: nodes on which others find no place while it waits."""
+"""Room that is kept for a gang: nodes that refuse other pods while it waits."""
 
 from __future__ import annotations
 

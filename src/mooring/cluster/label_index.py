@@ -1,4 +1,4 @@
-"""Finding by labels: the keys that anybody reads, selectors that may match, pods that do."""
+"""Finds by labels: the keys that selectors read, selectors that may match, pods that match."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 class SelectorIndex(Generic[T]):
-    """Items by a label that their selector insists on; the others are candidates always."""
+    """Items by a label that their selector requires; items without one are always candidates."""
 
     def __init__(self) -> None:
         self._anchored: dict[tuple[str, str], dict[T, None]] = {}
@@ -76,7 +76,7 @@ class SelectorIndex(Generic[T]):
         self._loose.pop(item, None)
 
     def candidates(self, labels: Labels) -> Iterator[T]:
-        """Every item whose selector could match, each once."""
+        """Yields every item whose selector could match, each once."""
         yield from self._loose
         if self._anchored:
             for label in labels.items():
@@ -84,7 +84,7 @@ class SelectorIndex(Generic[T]):
 
 
 def _anchors(selector: Selector) -> tuple[tuple[str, str], ...]:
-    """The labels of which a match has exactly one: the values of the first In requirement."""
+    """Returns the labels of which a match has exactly one: values of the first In requirement."""
     for requirement in selector.requirements:
         if requirement.operator == "In":
             return tuple((requirement.key, value) for value in requirement.values)
@@ -111,7 +111,7 @@ _Group = tuple[object, ...]
 
 
 class PodChange(NamedTuple):
-    """What counts of a pod that came to (1) or left (-1) a row; not the pod, which may be large."""
+    """The counted parts of a pod that came to (1) or left (-1) a row, without the pod itself."""
 
     namespace: str
     terminating: bool
@@ -143,7 +143,7 @@ class PodIndex:
         self._room = _MOST_CHANGES + 2 * len(self._came)
 
     def note(self, change: PodChange) -> bool:
-        """Takes note of a change, to be counted when next asked; False if it is one too many."""
+        """Notes a change, to be counted when next asked; returns False if there are too many."""
         self._changes.append(change)
         self._room -= 1 + len(change[2])
         return self._room > 0
@@ -155,7 +155,7 @@ class PodIndex:
         *,
         skip_terminating: bool,
     ) -> NDArray[np.int32]:
-        """Per row, how many pods match every pair of namespaces (None is all) and selector."""
+        """Returns per row how many pods match every pair of namespaces (None: all) and selector."""
         if self._changes:
             changes, self._changes = self._changes, []
             self._take(changes)
@@ -173,7 +173,7 @@ class PodIndex:
     # Which groups match
 
     def _narrow(self, chosen: Mask, namespaces: frozenset[str] | None, selector: Selector) -> bool:
-        """Keeps the chosen groups that match; False if that is none for certain."""
+        """Keeps the chosen groups that match; returns False if there is surely none."""
         if namespaces is not None:
             codes = [self._namespaces[name] for name in namespaces if name in self._namespaces]
             chosen &= _among(self._namespace_codes[: len(chosen)], codes)
@@ -262,7 +262,7 @@ class _Members:
             self._rows = np.concatenate((self._rows, pairs[1::2]))
 
     def per_row(self, chosen: Mask, capacity: int) -> NDArray[np.intp]:
-        """How many pods of the chosen groups there are on each row."""
+        """Returns how many pods of the chosen groups there are on each row."""
         if chosen.all():
             return np.bincount(self._rows, minlength=capacity)
         return np.bincount(self._rows[chosen.take(self._groups)], minlength=capacity)
@@ -279,7 +279,7 @@ class _Codes:
         self._known = 0
 
     def caught_up(self, having: list[int], labels: list[Labels]) -> NDArray[np.int32]:
-        """The codes of all groups, those that came since the last time included."""
+        """Returns the codes of all groups, including new ones."""
         if self._known < len(having) or len(self._codes) < len(labels):
             self._codes = grow_to(self._codes, len(labels), ABSENT)
             of_value, key = self._of_value, self._key
@@ -290,7 +290,7 @@ class _Codes:
         return self._codes[: len(labels)]
 
     def of(self, values: Iterable[str]) -> list[int]:
-        """The codes of some values, those left out that no group has."""
+        """Returns the codes of some values, without values that no group has."""
         return [self._of_value[value] for value in values if value in self._of_value]
 
 

@@ -28,7 +28,7 @@ _MOST_GIVEN_PER_CODE = 2
 
 
 class Vocabulary(Generic[T]):
-    """Codes for the values in use. A code is given back when its last user leaves, then reused."""
+    """Codes for the values in use. A code is freed when its last user leaves, and then reused."""
 
     __slots__ = ("_codes", "_forgotten", "_free", "_given", "_judged", "_uses", "values")
 
@@ -44,7 +44,7 @@ class Vocabulary(Generic[T]):
         self._judged: Recent[Callable[[T], int], _Table[T]] | None = None
 
     def __len__(self) -> int:
-        """The number of codes; every code is below it."""
+        """Returns the number of codes; every code is below it."""
         return len(self.values)
 
     def code(self, value: T) -> int:
@@ -65,11 +65,11 @@ class Vocabulary(Generic[T]):
 
     @property
     def moment(self) -> int:
-        """How many codes were given out so far."""
+        """Returns how many codes were given out so far."""
         return self._forgotten + len(self._given)
 
     def given_since(self, moment: int) -> Iterable[int]:
-        """The codes that mean something else than at a moment: perhaps all, after a long time."""
+        """Returns the codes whose meaning has changed since a moment; all after a long time."""
         if moment < self._forgotten:
             return range(len(self.values))
         return set(self._given[moment - self._forgotten :])
@@ -78,7 +78,7 @@ class Vocabulary(Generic[T]):
         return self._codes
 
     def judge(self, rule: Callable[[T], int]) -> NDArray[np.int64]:
-        """What a rule says of each value, by code. Equal rules share a table, caught up here."""
+        """Returns a rule's answer for each value, by code. Equal rules share an updated table."""
         if self._judged is None:
             self._judged = Recent(_MOST_RULES)
         table = self._judged.find(rule)
@@ -88,7 +88,7 @@ class Vocabulary(Generic[T]):
         return table.caught_up(self)
 
     def sweep(self) -> None:
-        """Drops the rules that nobody asked for lately."""
+        """Drops the rules that were not asked for lately."""
         if self._judged is not None:
             self._judged.sweep()
 
@@ -109,7 +109,7 @@ class Vocabulary(Generic[T]):
 
 
 class _Table(Generic[T]):
-    """A rule's answer per code; a value is looked at once, when its code was given out."""
+    """A rule's answer per code; a value is judged once, when its code is given out."""
 
     def __init__(self, rule: Callable[[T], int]) -> None:
         self._rule = rule
@@ -167,7 +167,7 @@ class LabelColumn:
             self.codes = nothing
 
     def numbers(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Per code its value as an integer, and whether it is one. The last place is ABSENT's."""
+        """Returns per code its value as an integer, and whether it is one. The last is ABSENT's."""
         self._numbers = grow_to(self._numbers, len(self.vocabulary) + 1)
         self._numeric = grow_to(self._numeric, len(self.vocabulary) + 1, False)
         for code in self.vocabulary.given_since(self._numbers_until):
@@ -182,8 +182,8 @@ class LabelColumns:
     """The label columns in use, and which rows have which key.
 
     A key gets its column when a decision first asks for it. A column is kept up to date for as long
-    as somebody holds it: a count of pods per domain, an answer for like pods, or the cache of those
-    that were asked for lately.
+    as something holds it: a count of pods per domain, an answer for like pods, or the cache of
+    columns that were asked for lately.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -197,7 +197,7 @@ class LabelColumns:
         return key in self._rows
 
     def column(self, key: str, labels: Callable[[int], Labels]) -> LabelColumn:
-        """The column of a key; a new one is filled from the labels of the rows that have it."""
+        """Returns the column of a key; a new one is filled from the rows that have the key."""
         column = self._recent.find(key)
         if column is not None:
             return column
@@ -211,7 +211,7 @@ class LabelColumns:
         return column
 
     def set_row(self, row: int, before: Labels, labels: Labels) -> None:
-        """A row has other labels than before; none where it has no node."""
+        """Sets the labels of a row; none if it has no node."""
         for key, old in before.items():
             if labels.get(key) != old:
                 self._set(key, row, labels.get(key))
@@ -238,7 +238,7 @@ class LabelColumns:
             column.grow(self._nothing)
 
     def sweep(self) -> None:
-        """Lets go of columns that nobody asked for lately."""
+        """Drops columns that were not asked for lately."""
         self._recent.sweep()
 
     @property
@@ -248,5 +248,5 @@ class LabelColumns:
 
     @property
     def rows(self) -> dict[str, set[int]]:
-        """Per key the rows that have it."""
+        """Returns per key the rows that have it."""
         return self._rows

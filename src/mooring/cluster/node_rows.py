@@ -1,4 +1,4 @@
-"""What a node says of itself, written into its row."""
+"""Writes the fields of a node into its row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 def fill_row(state: State, row: int, node: Node) -> None:
-    """Gives a free row to a node; what the node offers is set apart from this."""
+    """Gives a free row to a node, without what it offers, which is set separately."""
     state.rows[node.name] = row
     state.nodes[row] = node
     columns = state.columns
@@ -34,7 +34,7 @@ def fill_row(state: State, row: int, node: Node) -> None:
 
 
 def clear_row(state: State, row: int, node: Node) -> None:
-    """Takes the row of a node away from it."""
+    """Takes the row away from a node."""
     state.labels.set_row(row, node.labels, {})
     state.images.take(row, node.images)
     columns = state.columns
@@ -48,7 +48,7 @@ def clear_row(state: State, row: int, node: Node) -> None:
 
 
 def update_row(state: State, row: int, before: Node, node: Node) -> Change:
-    """A node is another than before; returns what changed, labels and what it offers aside."""
+    """Writes a changed node; returns what changed, except labels and what it offers."""
     state.nodes[row] = node
     columns, kinds = state.columns, Change.NONE
     if node.unschedulable != before.unschedulable:
@@ -70,7 +70,7 @@ def update_row(state: State, row: int, before: Node, node: Node) -> Change:
 
 
 def _find_other_changes(before: Node, node: Node) -> Change:
-    """What changed of a node that no column holds, and that plugins can read all the same."""
+    """Returns changes of fields that no column holds but plugins can read."""
     if node.uid != before.uid:
         # Another node of the same name.
         return Change.ALL
@@ -83,7 +83,7 @@ def _find_other_changes(before: Node, node: Node) -> Change:
 
 
 def set_allocatable(state: State, row: int, before: Amounts, after: Amounts) -> bool:
-    """Notes what a node offers now; returns whether resources have other places than before."""
+    """Notes what a node offers now; returns whether resources have moved to other positions."""
     columns = state.columns
     version = columns.version
     columns.offer(name for name, _ in after)
@@ -95,7 +95,7 @@ def set_allocatable(state: State, row: int, before: Amounts, after: Amounts) -> 
 
 
 def withdraw_resources(state: State, before: Amounts) -> bool:
-    """A node offers nothing any more; returns whether resources have other places than before."""
+    """Notes that a node offers nothing any more; returns whether resources have moved."""
     version = state.columns.version
     state.columns.withdraw(name for name, _ in before)
     return state.columns.version != version

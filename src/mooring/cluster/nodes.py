@@ -1,4 +1,4 @@
-"""What decisions see of the cluster: read-only columns and what was derived from them."""
+"""What decisions see of the cluster: read-only columns and values derived from them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _FEW_VALUES = 4
 
 @dataclass(slots=True)
 class State:
-    """Everything the cluster keeps, in one place; `Cluster` writes it, `Nodes` reads it."""
+    """Everything that the cluster keeps. `Cluster` writes it, `Nodes` reads it."""
 
     columns: Columns
     rows: dict[str, int]
@@ -149,13 +149,13 @@ class Nodes:
 
     @property
     def kept_room(self) -> KeptRoom | None:
-        """The nodes that are kept for a gang which has waited for long."""
+        """The nodes that are kept for a gang that has waited for long."""
         return self._state.kept_room
 
     # Rows and names
 
     def __len__(self) -> int:
-        """The number of nodes."""
+        """Returns the number of nodes."""
         return len(self._state.rows)
 
     @property
@@ -182,7 +182,7 @@ class Nodes:
         return self._state.rows.get(name)
 
     def find_rows(self, names: Sequence[str]) -> NDArray[np.intp]:
-        """The rows of many names, -1 for those that there are not."""
+        """Returns the rows of many names, -1 for unknown ones."""
         known = self._state.rows
         return np.fromiter(map(known.get, names, repeat(-1)), np.intp, len(names))
 
@@ -194,13 +194,13 @@ class Nodes:
         return [self.node(row).name for row in rows]
 
     def numbers(self, rows: Rows) -> list[int]:
-        """The row numbers that `rows` means."""
+        """Returns the row numbers that `rows` means."""
         if isinstance(rows, slice):
             return list(range(*rows.indices(len(self._state.nodes))))
         return rows.tolist()
 
     def count(self, rows: Rows) -> int:
-        """How many rows `rows` means."""
+        """Returns how many rows `rows` means."""
         if isinstance(rows, slice):
             if rows.start == 0 and rows.stop == len(self._state.nodes) and rows.step is None:
                 return len(self._state.nodes)
@@ -208,12 +208,12 @@ class Nodes:
         return len(rows)
 
     def positions(self, rows: Rows, row: int) -> Mask:
-        """Which positions of `rows` are that row."""
+        """Returns which positions of `rows` are that row."""
         numbers = np.arange(len(self._state.nodes))[rows] if isinstance(rows, slice) else rows
         return numbers == row
 
     def nothing(self, rows: Rows) -> Mask:
-        """A mask over `rows` that holds nowhere."""
+        """Returns a mask over `rows` that is False everywhere."""
         return np.zeros(self.count(rows), np.bool_)
 
     # Objects
@@ -225,11 +225,11 @@ class Nodes:
         return node
 
     def pods(self, row: int) -> Mapping[str, Pod]:
-        """The pods on a row, by uid."""
+        """Returns the pods on a row, by uid."""
         return MappingProxyType(self._state.pods[row])
 
     def facts(self, row: int) -> RowFacts:
-        """A row in plain numbers."""
+        """Returns a row in plain numbers."""
         facts = self._state.facts.get(row)
         if facts is None:
             used = self._state.columns.places
@@ -242,7 +242,7 @@ class Nodes:
         return facts
 
     def labels_that_matter(self, pod: Pod) -> tuple[tuple[str, str], ...]:
-        """The labels of a pod that a selector in use, or one of its own, reads."""
+        """Returns the labels of a pod that a selector in use, or one of its own, reads."""
         keys, own = self._state.label_keys, pod.spec.own_label_keys
         labels = pod.labels
         if GROUP in pod.annotations:
@@ -256,11 +256,11 @@ class Nodes:
         )
 
     def coexist_group(self, group: str) -> Mapping[int, tuple[int, int]]:
-        """Where members of a coexist group are: per row, how many are exclusive and ordinary."""
+        """Returns per row how many members of a coexist group are exclusive and ordinary."""
         return self._coexisting.groups.get(group, {})
 
     def exclusive_rows(self, namespace: str) -> Mapping[int, int]:
-        """Where exclusive pods of a namespace are, and how many."""
+        """Returns where exclusive pods of a namespace are, and how many."""
         return self._coexisting.holders.get(namespace, {})
 
     @property
@@ -270,15 +270,15 @@ class Nodes:
 
     @property
     def labels_version(self) -> int:
-        """Changes when `labels_that_matter` may: a selector began or ceased to read a label."""
+        """A number that changes when `labels_that_matter` may change."""
         return self._state.label_keys.version
 
     def lesser_pods(self, priority: int, rows: NDArray[np.intp]) -> LesserPods:
-        """The pods of a lower priority on some rows."""
+        """Returns the pods of a lower priority on some rows."""
         return self.pod_table().below(priority, rows, self._state.pods)
 
     def pod_table(self) -> PodTable:
-        """The placed pods as columns."""
+        """Returns the placed pods as columns."""
         state = self._state
         if state.pod_table is None:
             state.pod_table = PodTable(state.columns, state.placed)
@@ -286,7 +286,7 @@ class Nodes:
         return state.pod_table
 
     def nominated_weight(self, pod: Pod) -> Usage | None:
-        """What other pods of at least its priority will take where they are nominated, per row.
+        """Returns per row what other nominated pods of at least its priority will take.
 
         None if there are none.
         """
@@ -306,11 +306,11 @@ class Nodes:
     # Columns
 
     def resource(self, name: str) -> int | None:
-        """The place of a resource in `allocatable` and `requested`; None if no node has it."""
+        """Returns the position of a resource in `allocatable` and `requested`; None if absent."""
         return self.resources.get(name)
 
     def label(self, key: str) -> LabelColumn:
-        """The column of a label key: a code per row, ABSENT where a node lacks it."""
+        """Returns the column of a label key: a code per row, ABSENT where a node lacks it."""
         return self._state.labels.column(key, lambda row: self.node(row).labels)
 
     @property
@@ -329,14 +329,14 @@ class Nodes:
         return self._state.resource_names
 
     def image(self, name: str) -> tuple[Image, Mask] | None:
-        """An image and the rows that have it."""
+        """Returns an image and the rows that have it."""
         image = self._state.images.get(name)
         if image is None:
             return None
         return image, image.present(self._state.columns.capacity)
 
     def port_conflicts(self, wanted: Iterable[HostPort], rows: Rows) -> Mask:
-        """Where any of the ports is taken."""
+        """Returns where any of the ports is taken."""
         taken = self.nothing(rows)
         for port in wanted:
             for users in self.ports.conflicting(port):
@@ -346,7 +346,7 @@ class Nodes:
     # Counts of pods
 
     def tally(self, match: PodMatch) -> Tally:
-        """The running count of the pods that match."""
+        """Returns the running count of the pods that match."""
         return self._state.tallies.tally(match)
 
     def matching_pods(self, match: PodMatch) -> NDArray[np.int32]:
@@ -354,7 +354,7 @@ class Nodes:
         return self.tally(match).by_row
 
     def standing(self, kind: TermKind, pod: Pod) -> Iterator[StandingTerm]:
-        """The terms of running pods that concern a pod."""
+        """Returns the terms of running pods that concern a pod."""
         namespace_labels = self.workloads.namespace_labels(pod.namespace)
         return self._state.standing.concerning(kind, pod, namespace_labels)
 
@@ -366,7 +366,7 @@ class Nodes:
         return self.devices.groups(self.choose)
 
     def choose(self, choice: NodeChoice) -> Mask:
-        """The rows that a pool or a device is for."""
+        """Returns the rows that a pool or a device is for."""
         rows = self.everything
         if isinstance(choice, str):
             return self.named(choice, rows)
@@ -377,7 +377,7 @@ class Nodes:
     # Label rules over rows
 
     def matching(self, requirement: NodeRequirement, rows: Rows) -> Mask:
-        """Where a node label requirement holds."""
+        """Returns where a node label requirement holds."""
         if requirement.key not in self._state.labels:
             lacking = requirement.operator in ("NotIn", "DoesNotExist")
             return np.full(self.count(rows), lacking, np.bool_)
@@ -402,7 +402,7 @@ class Nodes:
                 return (numeric & beyond)[codes]
 
     def satisfying(self, term: NodeTerm, rows: Rows) -> Mask:
-        """Where a node selector term holds."""
+        """Returns where a node selector term holds."""
         holds = np.ones(self.count(rows), np.bool_)
         for requirement in term.requirements:
             if requirement.key in self._state.labels:
@@ -416,7 +416,7 @@ class Nodes:
         return holds
 
     def satisfying_any(self, terms: Sequence[NodeTerm | Malformed | None], rows: Rows) -> Mask:
-        """Where one of the terms holds; empty and malformed ones hold nowhere."""
+        """Returns where one of the terms holds; empty and malformed ones hold nowhere."""
         holds = self.nothing(rows)
         for term in terms:
             if isinstance(term, NodeTerm):
@@ -424,7 +424,7 @@ class Nodes:
         return holds
 
     def selected(self, selector: Labels, rows: Rows) -> Mask:
-        """Where a node has exactly these label values."""
+        """Returns where a node has exactly these label values."""
         holds = np.ones(self.count(rows), np.bool_)
         for key, value in selector.items():
             if key not in self._state.labels:
@@ -437,7 +437,7 @@ class Nodes:
         return holds
 
     def named(self, name: str, rows: Rows) -> Mask:
-        """Where the node has that name."""
+        """Returns where the node has that name."""
         row = self.row(name)
         return self.nothing(rows) if row is None else self.positions(rows, row)
 
@@ -476,7 +476,7 @@ class NodeView:
         return 0 if at is None else int(self._nodes.requested[at, self.row])
 
     def extended(self, resource_type: str) -> ExtendedResource | None:
-        """What the node has of an extended resource, with its pods counted."""
+        """Returns what the node has of an extended resource, with its pods counted."""
         return self._nodes.extended.resource(resource_type, self.row)
 
 

@@ -36,12 +36,12 @@ class KnownGroups:
         return self._groups.get(key)
 
     def find(self, name: str) -> PodGroup | None:
-        """The group of a namespace and name, whichever API describes it."""
+        """Returns the group of a namespace and name, whichever API describes it."""
         known = (self._groups.get((api, name)) for api in GROUP_APIS)
         return next((group for group in known if group is not None), None)
 
     def key_of(self, pod: Pod) -> GroupKey | None:
-        """The group that a pod names, whether or not there is one."""
+        """Returns the group that a pod names, whether or not it exists."""
         if not self.are_used:
             return None
         namespace, name, key = self._last
@@ -52,16 +52,16 @@ class KnownGroups:
         return key
 
     def of(self, pod: Pod) -> PodGroup | None:
-        """The group of a pod, if it is known."""
+        """Returns the group of a pod, if it is known."""
         key = self.key_of(pod)
         return None if key is None else self._groups.get(key)
 
     def placed(self, key: GroupKey) -> Mapping[str, Pod]:
-        """The members on nodes by uid, the assumed ones among them."""
+        """Returns the members on nodes by uid, including assumed ones."""
         return self._placed.get(key, _NOBODY)
 
     def waiting(self, key: GroupKey) -> Mapping[str, Pod]:
-        """The members by uid that have no node and that we are to place."""
+        """Returns the members by uid that have no node and are ours to place."""
         return self._waiting.get(key, _NOBODY)
 
     def are_on(self, node_name: str) -> bool:
@@ -74,15 +74,15 @@ class KnownGroups:
         return bool(self._on_node)
 
     def all_placed(self) -> tuple[Mapping[GroupKey, Mapping[str, Pod]], Mapping[str, int]]:
-        """The members of all groups that have a node, and how many are on each node."""
+        """Returns the members of all groups that have a node, and how many are on each node."""
         return self._placed, self._on_node
 
     def all_waiting(self) -> Iterator[Pod]:
-        """The members of all groups that wait for a node."""
+        """Returns the members of all groups that wait for a node."""
         return (pod for members in self._waiting.values() for pod in members.values())
 
     def count(self, key: GroupKey) -> int:
-        """How many members there are, whatever their state."""
+        """Returns how many members there are, whatever their state."""
         placed, waiting = self.placed(key), self.waiting(key)
         if not placed:
             return len(waiting)
@@ -91,10 +91,10 @@ class KnownGroups:
 
 
 class PodGroups(KnownGroups):
-    """The same for the cluster, which writes it."""
+    """The writer of the groups, for the cluster."""
 
     def adopt(self, other: PodGroups) -> None:
-        """Takes over what others have counted."""
+        """Takes over the counts of another."""
         self._groups, self._placed = other._groups, other._placed
         self._waiting, self._on_node = other._waiting, other._on_node
 
@@ -108,12 +108,12 @@ class PodGroups(KnownGroups):
         return self._groups.pop(group.group_key, None)
 
     def place(self, pod: Pod) -> None:
-        """A pod has a node now."""
+        """Notes that a pod has a node."""
         if self._put(self._placed, pod):
             self._on_node[pod.node_name] = self._on_node.get(pod.node_name, 0) + 1
 
     def replace(self, before: Pod, pod: Pod) -> None:
-        """A pod on a node has changed."""
+        """Notes that a pod on a node has changed."""
         key = self.key_of(pod)
         known = None if key is None else self._placed.get(key)
         if known is not None and pod.uid in known and pod.node_name == before.node_name:
@@ -123,22 +123,22 @@ class PodGroups(KnownGroups):
             self.place(pod)
 
     def displace(self, pod: Pod) -> None:
-        """A pod has no node any more."""
+        """Notes that a pod has no node any more."""
         if self._take(self._placed, pod):
             self._on_node[pod.node_name] -= 1
             if not self._on_node[pod.node_name]:
                 del self._on_node[pod.node_name]
 
     def expect(self, pod: Pod) -> None:
-        """A pod waits for a node."""
+        """Notes that a pod waits for a node."""
         self._put(self._waiting, pod)
 
     def dismiss(self, pod: Pod) -> None:
-        """A pod waits no more."""
+        """Notes that a pod does not wait any more."""
         self._take(self._waiting, pod)
 
     def _put(self, members: Members, pod: Pod) -> bool:
-        """Whether the pod is a new member."""
+        """Adds a pod; returns whether it is a new member."""
         key = self.key_of(pod)
         if key is None:
             return False
@@ -150,7 +150,7 @@ class PodGroups(KnownGroups):
         return is_new
 
     def _take(self, members: Members, pod: Pod) -> bool:
-        """Whether the pod was a member."""
+        """Removes a pod; returns whether it was a member."""
         key = self.key_of(pod)
         known = None if key is None else members.get(key)
         if key is None or known is None or known.pop(pod.uid, None) is None:

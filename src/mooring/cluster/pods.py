@@ -43,12 +43,12 @@ class LesserPods:
     table: PodTable
 
     def pods(self, at: int) -> tuple[Pod, ...]:
-        """The pods of the row at a place."""
+        """Returns the pods of the row at a position."""
         begin = int(self.begins[at])
         return self.named(self.slots[begin : begin + int(self.counts[at])])
 
     def take(self, chosen: NDArray[np.intp]) -> LesserPods:
-        """Some of the pods, by their places in the flat arrays, those of a row still together."""
+        """Returns some of the pods, by their positions in the flat arrays, still row by row."""
         places = np.repeat(np.arange(len(self.rows)), self.counts)[chosen]
         begins = np.flatnonzero(np.diff(places, prepend=-1))
         return LesserPods(
@@ -115,7 +115,7 @@ class PodTable:
         self._free.append(slot)
 
     def replace(self, pod: Pod) -> None:
-        """A newer form of a pod that counts for the same."""
+        """Takes in a newer form of a pod that counts for the same."""
         slot = self._slots[pod.uid]
         if start_of(pod) != self._starts[slot]:
             self.restarts += 1
@@ -135,11 +135,11 @@ class PodTable:
         return any(each < priority for each in self._at_priority)
 
     def arrivals_of(self, slots: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Numbers by which the pods of slots came, one after the other."""
+        """Returns numbers that say in which order the pods of slots came."""
         return self._order[slots]
 
     def restarted_since(self, count: int) -> list[int] | None:
-        """The rows of pods that got another start after so many; None if they are too many."""
+        """Returns the rows of pods whose start changed after that many; None if too many."""
         missed = self.restarts - count
         if missed > len(self._restarted):
             return None
@@ -148,7 +148,7 @@ class PodTable:
     def below(
         self, priority: int, rows: NDArray[np.intp], on_row: Sequence[Mapping[str, Pod]]
     ) -> LesserPods:
-        """The pods of a lower priority on some rows, in the order of the rows.
+        """Returns the pods of a lower priority on some rows, in the order of the rows.
 
         `on_row` has the pods of each row, by uid.
         """
@@ -180,7 +180,7 @@ class PodTable:
     def _read_rows(
         self, rows: list[int], on_row: Sequence[Mapping[str, Pod]]
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The slots of the pods on a few rows, and the place of each one's row."""
+        """Returns the slots of the pods on a few rows, and the position of each one's row."""
         found = [(self._slots[uid], at) for at, row in enumerate(rows) for uid in on_row[row]]
         slots, places = np.array(found, np.intp).reshape(-1, 2).T
         return slots, places
@@ -188,7 +188,7 @@ class PodTable:
     def _search_rows(
         self, rows: NDArray[np.intp], capacity: int
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The same for many rows, by a look at all pods."""
+        """Returns the same for many rows, by a look at all pods."""
         place = np.full(capacity + 1, -1, np.intp)
         place[rows] = np.arange(len(rows))
         # A slot without a pod has row -1 and so finds the last place, which is no row's.
@@ -197,7 +197,7 @@ class PodTable:
         return slots, places[slots]
 
     def sweep(self) -> bool:
-        """Whether anybody asked since the last sweep."""
+        """Returns whether the table was asked for since the last sweep."""
         was_asked, self.is_asked = self.is_asked, False
         return was_asked
 
@@ -229,12 +229,12 @@ class PodTable:
             self._order = grow_to(self._order, length)
 
     def __iter__(self) -> Iterable[tuple[int, Pod]]:
-        """Every pod with its row."""
+        """Returns every pod with its row."""
         return ((int(self._rows[slot]), self.pod(slot)) for slot in self._slots.values())
 
 
 def _add_up(pods: Sequence[Pod], columns: Columns) -> Usage:
-    """What many pods take: worked out once for all pods of a template."""
+    """Returns what many pods take, computed once for all pods of a template."""
     kinds: dict[tuple[int, int, bool, bool], int] = {}
     first: list[Pod] = []
     of_pod: list[int] = []
@@ -253,7 +253,7 @@ def _add_up(pods: Sequence[Pod], columns: Columns) -> Usage:
 
 
 def start_of(pod: Pod) -> float:
-    """When a pod started; one that has not is younger than all others."""
+    """Returns when a pod started; one that has not counts as younger than all others."""
     moment = pod.status.start_time
     return math.inf if moment is None else pod.started or 0.0
 
@@ -273,11 +273,11 @@ class NominatedPods:
         self.are_there = False
 
     def node_of(self, pod: Pod) -> str:
-        """The node a pod is nominated to, or an empty name."""
+        """Returns the node a pod is nominated to, or an empty name."""
         return self._node_of.get(pod.uid, "")
 
     def on(self, node_name: str) -> Mapping[str, Pod]:
-        """The pods nominated to a node, by uid."""
+        """Returns the pods nominated to a node, by uid."""
         return self._pods_on.get(node_name, {})
 
     def __bool__(self) -> bool:
@@ -288,7 +288,7 @@ class NominatedPods:
         return iter(self._pods_on.items())
 
     def weight(self, priority: int, columns: Columns) -> Usage | None:
-        """What pods of at least a priority will take, per row; None if there are none."""
+        """Returns what pods of at least a priority will take, per row; None if there are none."""
         shape = columns.requested.array.shape
         total: Usage | None = None
         for level_priority, level in self._levels.items():
@@ -299,7 +299,7 @@ class NominatedPods:
 
 
 class Nominations(NominatedPods):
-    """The same for the cluster, which writes it."""
+    """The writer of the nominations, for the cluster."""
 
     def put(self, pod: Pod, node_name: str) -> None:
         self._node_of[pod.uid] = node_name
@@ -321,7 +321,7 @@ class Nominations(NominatedPods):
         return pod
 
     def count(self, pod: Pod, row: int, amount: int, columns: Columns) -> None:
-        """A nomination to a row began (1) or ended (-1)."""
+        """Counts a nomination to a row that began (1) or ended (-1)."""
         shape = columns.requested.array.shape
         level = self._levels.get(pod.priority)
         level = Usage.nothing(shape) if level is None else level.fit(shape)
@@ -332,7 +332,7 @@ class Nominations(NominatedPods):
             del self._levels[pod.priority], self._counted[pod.priority]
 
     def recount(self, rows: Mapping[str, int], columns: Columns) -> None:
-        """Counts all anew: some resource got or lost its column."""
+        """Counts all anew, because a resource got or lost its column."""
         self._levels.clear()
         self._counted.clear()
         for node_name, pods in self._pods_on.items():

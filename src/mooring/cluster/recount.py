@@ -1,4 +1,4 @@
-"""Counting a cluster anew from its objects, after one of them was counted only in part."""
+"""Counts a cluster anew from its objects, after one of them was counted only in part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Identity = tuple[str, str]
 
 
 def identity(item: Any) -> Identity:
-    """What stays the same of an object when it changes."""
+    """Returns what stays the same when an object changes."""
     name: str = item.uid if isinstance(item, Pod) else getattr(item, "key", "") or item.name
     return type(item).__name__, name
 
@@ -56,7 +56,7 @@ def _fill(
 
 
 def _objects(cluster: Cluster, anew: Cluster) -> Iterator[tuple[Identity, Callable[[], object]]]:
-    """Every object of a cluster, and how to put it into another."""
+    """Yields every object of a cluster, and how to put it into another."""
     state = cluster._state
     for resource_type, name, resource in cluster.extended.empties():
         yield (resource_type, name), partial(anew.extended.set, resource_type, name, resource)

@@ -76,7 +76,7 @@ class StandingTerms:
     def concerning(
         self, kind: TermKind, pod: Pod, namespace_labels: Labels
     ) -> Iterator[StandingTerm]:
-        """The terms of a kind that match a pod."""
+        """Yields the terms of a kind that match a pod."""
         for standing in self._index[kind].candidates(pod.labels):
             if standing.term.matches(pod.namespace, pod.labels, namespace_labels):
                 yield standing
@@ -99,7 +99,7 @@ class StandingTerms:
 
 
 def _find_keys(pod: Pod) -> tuple[StandingKey, ...]:
-    """What the terms of a pod are counted by; found out once per template and namespace."""
+    """Returns what the terms of a pod are counted by; found out once per template and namespace."""
     if pod.spec.affinity is None:
         return ()
     by_namespace = pod.spec.__dict__.setdefault("_standing_keys", {})

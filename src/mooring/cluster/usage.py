@@ -84,7 +84,7 @@ def add_requests(
 
 
 def add_nonzero(sums: Sums, held: Held, row: int, amount: int) -> tuple[int, int]:
-    """The same for what scoring counts; returns what the columns then hold."""
+    """Adds what scoring counts; returns what the columns then hold."""
     return (
         sums.add(NONZERO_CPU, row, amount * held.nonzero_cpu_milli),
         sums.add(NONZERO_MEMORY, row, amount * held.nonzero_memory_bytes),
@@ -119,7 +119,7 @@ def counts_alike(known: Pod, seen: Pod) -> bool:
 
 
 def find_retold(known: Pod, seen: Pod) -> int:
-    """What changed of a pod that counts for the same as before."""
+    """Returns what changed of a pod that counts for the same as before."""
     kinds = 0
     if known.annotations != seen.annotations:
         kinds |= _POD_ANNOTATIONS
@@ -129,7 +129,7 @@ def find_retold(known: Pod, seen: Pod) -> int:
 
 
 def pod_change(pod: Pod) -> int:
-    """What the coming or going of a pod changes on its row; found out once per template."""
+    """Returns what the coming or going of a pod changes on its row; found out once per template."""
     known = pod.spec.__dict__.get("_change")
     if known is None:
         known = pod.spec.__dict__["_change"] = _spec_change(pod)
@@ -137,7 +137,7 @@ def pod_change(pod: Pod) -> int:
 
 
 def _spec_change(pod: Pod) -> int:
-    """What the coming or going of a pod of this template changes on its row."""
+    """Returns what the coming or going of a pod of this template changes on its row."""
     kinds = _ANY_POD
     if pod.spec.host_ports:
         kinds |= _PORTS
@@ -176,7 +176,7 @@ class Usage:
         self.coexisting[:, place] = 0
 
     def pods(self, resources: Mapping[str, int]) -> NDArray[np.int64]:
-        """How many pods there are per place."""
+        """Returns how many pods there are per place."""
         return self.requests.array[resources[PODS]]
 
     @property
@@ -188,7 +188,7 @@ class Usage:
         return self.coexisting[ORDINARY_PODS]
 
     def at(self, places: NDArray[np.intp]) -> Usage:
-        """What is taken at some places."""
+        """Returns what is taken at some places."""
         return Usage(self.requests.at(places), self.coexisting.take(places, axis=1))
 
     def sum_groups(self, begins: NDArray[np.intp]) -> Usage:
@@ -198,7 +198,7 @@ class Usage:
         )
 
     def fit(self, shape: tuple[int, ...]) -> Usage:
-        """The same with room for resources and places that came later."""
+        """Returns the same with room for resources and places that came later."""
         if self.requests.array.shape == shape:
             return self
         places = shape[1]

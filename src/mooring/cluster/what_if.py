@@ -100,7 +100,7 @@ class WhatIf(Nodes):
 
 
 def imagine_facts(nodes: Nodes, row: int, change: Usage, at: int) -> RowFacts | None:
-    """A row in plain numbers with a change of what is used there; None if one is too large.
+    """Returns a row in plain numbers with a change of what is used there; None if one is too large.
 
     What pods count for in scoring stays as it is.
     """
@@ -115,7 +115,7 @@ def imagine_facts(nodes: Nodes, row: int, change: Usage, at: int) -> RowFacts | 
 def imagine_pods(
     nodes: Nodes, row: int, gone: Iterable[Pod], come: Iterable[Pod]
 ) -> RowFacts | None:
-    """A row in plain numbers without some pods and with others; None if a sum is too large.
+    """Returns a row in plain numbers without some pods and with others; None if a sum is too large.
 
     What pods count for in scoring stays as it is.
     """

@@ -60,7 +60,7 @@ class KnownWorkloads:
         return found
 
     def siblings(self, pod: Pod) -> Selector | None:
-        """What selects the pods that belong with this one: its services and its controller.
+        """Returns what selects the pods that belong with this one: its services and its controller.
 
         None when neither says anything.
         """
@@ -90,7 +90,7 @@ class KnownWorkloads:
         return (each for each in budgets if isinstance(each, PodDisruptionBudget))
 
     def find(self, item: Namespace | SelectingObject) -> Namespace | SelectingObject | None:
-        """What is known under the same name as the given object."""
+        """Returns what is known under the same name as the given object."""
         if isinstance(item, Namespace):
             return self._namespaces.get(item.name)
         if isinstance(item, Service):

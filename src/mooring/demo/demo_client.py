@@ -1,4 +1,4 @@
-"""What the demo sees of a cluster and does to it: as any client, through the API server."""
+"""The client of the demo: it reads and changes the cluster through the API server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GATES = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
 
 
 def load_objects(file: str) -> list[dict[str, Any]]:
-    """The objects of a file, in its order."""
+    """Returns the objects of a file, in its order."""
     return list(yaml.safe_load_all((MANIFESTS / file).read_text()))
 
 
@@ -65,14 +65,14 @@ class DemoClient:
         await self.api.patch(DISKS.path(name=node, subresource="status"), body, MERGE_PATCH)
 
     async def zones(self) -> dict[str, str]:
-        """The zone of every node."""
+        """Returns the zone of every node."""
         answer = msgspec.json.decode(await self.api.get(KINDS["Node"].path()))
         key = "topology.kubernetes.io/zone"
         nodes = [each["metadata"] for each in answer["items"]]
         return {each["name"]: each["labels"][key] for each in nodes}
 
     async def events(self, reason: str) -> list[Json]:
-        """The events with a reason."""
+        """Returns the events with a reason."""
         params = {"fieldSelector": f"reason={reason}"}
         answer = await self.api.get(_EVENTS.path(_NAMESPACE), params)
         found: list[Json] = msgspec.json.decode(answer)["items"]
@@ -98,7 +98,7 @@ class _Status(Wire, frozen=True):
 
 
 class DemoPod(Wire, frozen=True):
-    """What the story looks at of a pod."""
+    """The fields of a pod that the story reads."""
 
     metadata: ObjectMeta
     spec: _Spec = _Spec()
@@ -141,15 +141,15 @@ class PodView:
         return iter(list(self._known.values()))
 
     def find(self, name: str) -> DemoPod | None:
-        """The pod of that name in the namespace of the story."""
+        """Returns the pod of that name in the namespace of the story."""
         return self._known.get(("default", name))
 
     def of(self, app: str) -> list[DemoPod]:
-        """Those that belong to a workload of the story."""
+        """Returns those that belong to a workload of the story."""
         return [pod for pod in self if pod.app == app]
 
     def with_node(self, app: str) -> list[DemoPod]:
-        """Those of them that have a node."""
+        """Returns those of them that have a node."""
         return [pod for pod in self.of(app) if pod.node]
 
     async def follow(self) -> None:
@@ -172,4 +172,4 @@ class PodView:
         self._changed.set()
 
     def unreadable(self, kind: str, key: str, problem: str) -> None:
-        """A pod that cannot be read is none of the story's."""
+        """Ignores a pod that cannot be read."""

@@ -170,7 +170,7 @@ async def _play_explaining(stage: Stage) -> None:
 
 
 async def _follow(stage: Stage, explanation: Explanation) -> None:
-    """Asks for as little less as was said to help."""
+    """Requests as much less as the suggestion says."""
     by, advice = _least_change(explanation)
     asks = f"{_ASKED_MILLI - by}m"
     command = f"sed 's/\"16\"/{asks}/' report.yaml | kubectl replace --force -f -"
@@ -194,7 +194,7 @@ async def _follow(stage: Stage, explanation: Explanation) -> None:
 
 
 def _least_change(explanation: Explanation) -> tuple[int, Suggestion]:
-    """The millicores less that are enough for some nodes, and what was said about it."""
+    """Returns the millicores less that are enough for some nodes, and what was said about it."""
     found = []
     for each in explanation.suggestions:
         match each.edits:
@@ -258,7 +258,7 @@ async def _play_devices(stage: Stage) -> None:
 
 
 def _claims(stage: Stage) -> Counter[str]:
-    """How many claims have a device on each node; the shared one counts once."""
+    """Returns how many claims have a device on each node; the shared one counts once."""
     pods = [*stage.pods.with_node("infer"), *stage.pods.with_node("model")]
     return Counter(pod.node for pod in pods)
 

@@ -1,4 +1,4 @@
-"""What chapters have at hand: the cluster, the scheduler and its figures, and a narrator."""
+"""What chapters use: the cluster, the scheduler and its figures, and a narrator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class BrokenPromise(Exception):
 
 @dataclass(frozen=True)
 class DecisionFigures:
-    """Of all decisions up to a moment; the difference of two is that of the time between."""
+    """Figures of all decisions up to a moment.
+
+    The difference of two is about the time in between.
+    """
 
     decisions: int
     by_batch: int
@@ -64,7 +67,7 @@ class DecisionFigures:
 
 
 def read_figures(engine: Engine, observations: Observations) -> DecisionFigures:
-    """The figures as of now."""
+    """Returns the figures as of now."""
     histograms = {each.metric.name: each for each in observations.histograms()}
     durations = [buckets for _, buckets in histograms[GET_NODE_HINT_DURATION.name]]
     statistics = [reuse.statistics for reuse in engine.classes.values()]
@@ -171,7 +174,7 @@ class Stage:
         self.narrator.show_quote(message)
 
     async def until_told(self, promised: str, reason: str, words: str) -> None:
-        """Waits for an event with some words, and shows the promise and the event."""
+        """Waits for an event that contains some words, and shows the promise and the event."""
         found: list[str] = []
 
         async def is_told() -> None:
@@ -187,7 +190,7 @@ class Stage:
         self.narrator.show_quote(found[-1])
 
     def figures(self) -> DecisionFigures:
-        """How decisions went so far."""
+        """Returns the figures of decisions so far."""
         return read_figures(self.engine, self.observations)
 
     def explain_pod(self, name: str) -> Explanation:

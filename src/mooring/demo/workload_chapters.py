@@ -86,7 +86,7 @@ def _figure_table(
 
 
 def _at_most(seconds: float) -> str:
-    """A bound of a bucket; there is none for what is longer than all of them."""
+    """Returns the bound of a bucket; there is none above all bounds."""
     return f"<= {1e3 * seconds:.3g} ms" if isfinite(seconds) else "not in the buckets"
 
 
@@ -114,7 +114,7 @@ async def _play_exclusive(stage: Stage) -> None:
 
 
 async def _ranks(stage: Stage) -> set[str]:
-    """An agent on every node, and the ranks; returns the nodes of these."""
+    """Starts an agent on every node and the ranks; returns the nodes of the ranks."""
     count = len(await stage.client.zones())
     stage.narrator.show_command("kubectl apply -f agent.yaml -f mpi.yaml")
     await stage.client.apply("agent.yaml")
@@ -152,7 +152,7 @@ def _names(pods: list[DemoPod], node: str) -> str:
 
 
 async def _intruder(stage: Stage, node: str) -> None:
-    """Bound by its own manifest, so that only the kubelet can refuse it."""
+    """Makes a pod that its manifest binds, so that only the kubelet can refuse it."""
     stage.narrator.show_command(
         "kubectl run intruder --image=registry.example/intruder \\\n"
         f'  --overrides=\'{{"spec":{{"nodeName":"{node}"}}}}\''
@@ -229,7 +229,7 @@ async def _play_rack(stage: Stage, winner: str, loser: str) -> None:
 
 
 def _sizes(stage: Stage) -> list[int]:
-    """How many pods of each gang have a node."""
+    """Returns how many pods of each gang have a node."""
     return [len(stage.pods.with_node(name)) for name in _RIVALS]
 
 

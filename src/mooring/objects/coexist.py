@@ -49,7 +49,7 @@ _MOST_SHOWN = 40
 
 
 def policy_of(pod: Pod) -> str:
-    """What the pod says, right or wrong: the field before the annotation, `Any` without both."""
+    """Returns the pod's policy, valid or not: the field, else the annotation, else `Any`."""
     return pod.spec.coexist_policy or pod.annotations.get(ANNOTATION, ANY)
 
 
@@ -60,7 +60,7 @@ def is_exclusive(pod: Pod) -> bool:
 
 
 def group_of(pod: Pod) -> str | None:
-    """The group whose members tolerate each other on a node; None if the pod is in none.
+    """Returns the group whose members tolerate each other on a node; None if the pod is in none.
 
     Members say so themselves, each by the annotation: nobody is let in who did not ask for it.
     """
@@ -98,7 +98,7 @@ def is_placed(pod: Pod) -> bool:
 
 
 def as_counted(pod: Pod, *, trusted: bool) -> Pod:
-    """The pod as others on its node must see it.
+    """Returns the pod as others on its node must see it.
 
     An exclusive pod keeps others off its node. One that came around the scheduler, by a node name
     in its manifest or by another scheduler, would take any node away from everybody. So it counts
@@ -123,7 +123,7 @@ def is_ordinary(pod: Pod) -> bool:
 
 
 def unknown_policy(pod: Pod) -> str | None:
-    """What is wrong with the policy; None if it is one that there is."""
+    """Returns what is wrong with the policy; None if it exists."""
     policy = policy_of(pod)
     if policy not in (ANY, DAEMONSET_AND_STATIC_PODS):
         where = "spec.coexistPolicy" if pod.spec.coexist_policy else f"annotation {ANNOTATION}"
@@ -141,7 +141,7 @@ def _refuse(where: str, expected: str, found: str) -> str:
 
 
 def conflict(pod: Pod, present: Pod) -> str | None:
-    """Why a pod cannot come to a node where another is; None if it can."""
+    """Returns why a pod cannot come to a node where another is; None if it can."""
     if are_together(pod, present):
         return None
     if is_ordinary(pod) and is_exclusive(present):
@@ -166,11 +166,7 @@ def admit(
     enabled: bool,
     trusts: Callable[[str], bool] = lambda namespace: False,
 ) -> CoexistRefusal | None:
-    """What a kubelet asks of a pod bound to its node, given the pods there; None lets it in.
-
-    `present` may name the pod itself, and pods that have run to their end: they do not count.
-    `trusts` says which namespaces are trusted.
-    """
+    """Returns why a kubelet rejects a pod bound to its node, given the pods there; else None."""
     if not enabled:
         return None
     message = unknown_policy(pod)

@@ -72,7 +72,10 @@ class CustomObject(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.kind} {self.key}"
 
     def mapping(self, *path: str) -> Fields:
-        """The mapping at a path, empty if it is not there; raises DecodeError if it is none."""
+        """Returns the mapping at a path, empty if it is not there.
+
+        Raises DecodeError if it is none.
+        """
         found: Any = self.fields
         for at, step in enumerate(path, 1):
             found = found.get(step)
@@ -98,7 +101,7 @@ class Whole:
 
     @classmethod
     def hook(cls, wanted: type, raw: Any) -> Whole:
-        """How msgspec makes one of what it has decoded."""
+        """Returns how msgspec makes one of what it has decoded."""
         if not isinstance(raw, dict):
             raise ValueError(f"expected an object, got {type(raw).__name__}")
         return cls(raw)

@@ -54,7 +54,7 @@ class Identity(Wire, frozen=True):
 
 
 def key_of(meta: Any) -> str:
-    """The name in some metadata, with the namespace if there is one."""
+    """Returns the name in some metadata, with the namespace if there is one."""
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
@@ -67,15 +67,12 @@ _RAW_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
 
 
 def read_identity(raw: bytes | msgspec.Raw) -> Identity:
-    """Which object a text is about. Raises one of UNREADABLE."""
+    """Returns the identity of the object in a text. Raises one of UNREADABLE."""
     return decode_at_any_depth(_IDENTIFIED.decode, raw).metadata
 
 
 def split_page(text: bytes) -> tuple[ListMeta, Sequence[bytes | msgspec.Raw]]:
-    """The items of a list, each as a text of its own. Raises one of UNREADABLE if it is no list.
-
-    Neither an item that is nested too deeply nor one that is no JSON hides the others.
-    """
+    """Returns the items of a list as single texts. Raises one of UNREADABLE if it is not a list."""
     try:
         page = decode_at_any_depth(_RAW_PAGE.decode, text)
     except UNREADABLE:
@@ -105,7 +102,7 @@ class Reader:
         self.line: msgspec.json.Decoder[WatchLine[Any]] = msgspec.json.Decoder(line, dec_hook=hook)
 
     def read_one(self, raw: bytes | msgspec.Raw) -> Any:
-        """The struct of one object, however deep it is nested. Raises one of UNREADABLE."""
+        """Returns the struct of one object, however deep it is nested. Raises one of UNREADABLE."""
         return decode_at_any_depth(self.one.decode, raw)
 
     def build(self, wire: Any) -> Any:
@@ -121,7 +118,7 @@ class Reader:
 
 @cache
 def reader(kind: str | ObjectKind) -> Reader:
-    """The reader of a kind that scheduling reads, or that a plugin asked for."""
+    """Returns the reader of a kind that scheduling reads, or that a plugin asked for."""
     if isinstance(kind, CustomKind):
         return Reader(Whole, lambda whole: custom_object(kind, whole.fields), Whole.hook)
     item = _item(kind if isinstance(kind, str) else kind.kind)

@@ -123,7 +123,7 @@ NodeChoice = str | bool | tuple[NodeTerm | Malformed | None, ...] | None
 def choose_nodes(
     node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None
 ) -> NodeChoice:
-    """Which nodes the three fields select together."""
+    """Returns which nodes the three fields select together."""
     if node_name:
         return node_name
     if all_nodes:

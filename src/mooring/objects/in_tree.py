@@ -74,7 +74,7 @@ class Sources:
 
     @classmethod
     def inline(cls, volume: Volume) -> Sources:
-        """The source of a volume that is written in a pod."""
+        """Returns the source of a volume that is written in a pod."""
         return cls(
             volume.aws_elastic_block_store,
             volume.gce_persistent_disk,
@@ -84,7 +84,7 @@ class Sources:
         )
 
     def attachable(self, zones: str = "UNSPECIFIED") -> Attachable | None:
-        """What the driver knows the volume as; None if no driver has taken its plugin over."""
+        """Returns the driver's name for the volume; None if no driver replaces its plugin."""
         named = self._name_volume(zones)
         if named is None:
             return None
@@ -106,7 +106,7 @@ class Sources:
 
 
 def migrated_terms(plugin: str, terms: Terms | None, labels: Labels) -> Terms | None:
-    """A volume's node affinity in the labels of the driver that took its plugin over."""
+    """Returns a volume's node affinity in the labels of the driver that replaces its plugin."""
     zone_label = IN_TREE[plugin].zone_label
     if not zone_label:
         return terms

@@ -61,7 +61,7 @@ class KnownKind(ObjectKind, frozen=True, kw_only=True):
     other_versions: tuple[str, ...] = ()
 
     def read_forms(self, gates: Mapping[str, bool]) -> list[KnownKind]:
-        """The forms that are read while some feature gates are on."""
+        """Returns the forms that are read while some feature gates are on."""
         off = {group for group, gate in self.gates if not gates[gate]}
         return [form for form in self.forms if form.group not in off]
 
@@ -89,7 +89,7 @@ def _read(  # one column of the table each
     namespaced: bool = True,
     essential: bool = False,
 ) -> KnownKind:
-    """A kind whose objects scheduling reads."""
+    """Returns a kind whose objects scheduling reads."""
     kind = item.__name__
     return KnownKind(group, version, kind, plural, namespaced, item=item, essential=essential)
 

@@ -30,7 +30,7 @@ class ObjectKind(msgspec.Struct, frozen=True):
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
     ) -> str:
-        """Where an object is, or all of them; without a namespace, those of every namespace."""
+        """Returns the path of an object or of all; without a namespace, those of all namespaces."""
         parts = ["/apis" if self.group else "/api", self.api_version]
         if namespace is not None and self.namespaced:
             parts += "namespaces", _segment(namespace)
@@ -93,7 +93,7 @@ class ObjectMeta(Wire, frozen=True):
 
 
 def seconds(moment: datetime | None) -> float | None:
-    """A timestamp as seconds since the epoch; one without a zone is UTC."""
+    """Returns a timestamp as seconds since the epoch; one without a zone is UTC."""
     if moment is None:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
@@ -109,7 +109,7 @@ class Condition(Wire, frozen=True):
 
 
 def failure_to_place(conditions: Iterable[Condition] | None) -> str | None:
-    """Why a pod was not placed when it was tried last; None if it was not tried in vain."""
+    """Returns why a pod was not placed when it was last tried; None if it did not fail."""
     for condition in conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.message or ""

@@ -105,7 +105,7 @@ class Malformed:
     problems: tuple[str, ...]
 
     def __str__(self) -> str:
-        """The problems in one line, bracketed if there are several."""
+        """Returns the problems in one line, bracketed if there are several."""
         told = ", ".join(self.problems)
         return told if len(self.problems) == 1 else f"[{told}]"
 
@@ -115,7 +115,7 @@ Preferences = tuple[tuple[NodeTerm, int], ...]
 
 
 def compile_preferences(written: Iterable[PreferredSchedulingTerm]) -> Preferences | Malformed:
-    """The compiled preferences; those without a weight or an expression mean nothing."""
+    """Returns the compiled preferences; those without a weight or an expression mean nothing."""
     weights: dict[NodeTerm, int] = {}
     problems: list[str] = []
     for at, each in enumerate(written):
@@ -128,7 +128,7 @@ def compile_preferences(written: Iterable[PreferredSchedulingTerm]) -> Preferenc
 
 
 def named_nodes(selector: NodeSelector) -> frozenset[str] | None:
-    """The only nodes that a selector can mean by name; None if a term leaves the name open."""
+    """Returns the only nodes that a selector can match by name; None if it is open."""
     terms = [_named_by(term) for term in selector.node_selector_terms]
     if not terms or None in terms:
         return None
@@ -146,7 +146,7 @@ def _named_by(term: NodeSelectorTerm) -> frozenset[str] | None:
 
 
 def compile_term(written: NodeSelectorTerm) -> NodeTerm | Malformed | None:
-    """The compiled term; None for a term without any expression, which matches nothing."""
+    """Returns the compiled term; None for a term without any expression, which matches nothing."""
     expressions, fields = written.match_expressions or (), written.match_fields or ()
     if not expressions and not fields:
         return None
@@ -229,7 +229,7 @@ def _list_text(values: tuple[str, ...]) -> str:
 
 
 def parse_int64(text: str) -> int | None:
-    """A base-10 integer that fits 64 bits, else None."""
+    """Returns a base-10 integer that fits 64 bits, else None."""
     if not _INT64.fullmatch(text):
         return None
     number = int(text)

@@ -90,7 +90,7 @@ class TopologySpreadConstraint(Wire, frozen=True, dict=True):
 
     @lazy_property
     def selector(self) -> Selector | None:
-        """The compiled selector; raises SelectorError where it cannot be read."""
+        """Returns the compiled selector; raises SelectorError where it cannot be read."""
         return compile_selector(self.label_selector)
 
     @property
@@ -191,7 +191,7 @@ NO_TERMS = Terms()
 
 
 def compile_terms(written: Affinity | None, namespace: str) -> Terms:
-    """The terms of a pod in a namespace."""
+    """Returns the terms of a pod in a namespace."""
     if written is None:
         return NO_TERMS
     try:
@@ -220,7 +220,7 @@ def _compile_weighted(
 
 
 def compile_affinity_term(written: PodAffinityTerm, namespace: str) -> AffinityTerm:
-    """One term; without namespaces and namespace selector it means the pod's own namespace."""
+    """Returns one term; without any namespaces it means the pod's own namespace."""
     namespaces = frozenset(written.namespaces or ())
     if not namespaces and written.namespace_selector is None:
         namespaces = frozenset((namespace,))

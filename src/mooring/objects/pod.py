@@ -166,12 +166,12 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
 
     @template_property
     def requests(self) -> Amounts:
-        """What the pod asks a node for, in native units."""
+        """Returns the pod's requests in native units."""
         return amounts(spec_requests(self, {}))
 
     @template_property
     def scoring_requests(self) -> Mapping[str, int]:
-        """What the pod counts for while nodes are scored for it, in native units."""
+        """Returns the requests that count when nodes are scored for the pod, in native units."""
         return dict(amounts(scoring_requests(self)))
 
     @template_property
@@ -181,7 +181,7 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
 
     @template_property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """The node ports that the pod takes while it runs: of containers and sidecars."""
+        """Returns the node ports that the pod takes while it runs: of containers and sidecars."""
         serving = self.containers + tuple(c for c in self.init_containers or () if c.is_sidecar)
         taken = (
             (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
@@ -193,7 +193,7 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
 
     @template_property
     def node_terms(self) -> tuple[NodeTerm | Malformed | None, ...] | None:
-        """The compiled terms of required node affinity; None when there is no such rule."""
+        """Returns the compiled terms of required node affinity; None when there is no such rule."""
         rule = self.node_affinity.required
         if not rule:
             return None
@@ -207,44 +207,44 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
 
     @template_property
     def named_nodes(self) -> frozenset[str] | None:
-        """The only nodes that required node affinity allows by name; None if it names none."""
+        """Returns the only nodes that required node affinity allows by name; else None."""
         rule = self.node_affinity.required
         return None if rule is None else named_nodes(rule)
 
     @template_property
     def node_preferences(self) -> Preferences | Malformed | None:
-        """The compiled terms of preferred node affinity; None when there is no such rule."""
+        """Returns the compiled terms of preferred node affinity; None if there is no rule."""
         if self.node_affinity.preferred_during_scheduling_ignored_during_execution is None:
             return None
         return compile_preferences(self.node_affinity.preferred)
 
     @template_property
     def without_volumes(self) -> bytes:
-        """All of the template but its volumes, the same for templates that are alike in it."""
+        """Returns the template without volumes, one object for all that are equal then."""
         return _ENCODE(msgspec.structs.replace(self, volumes=None))
 
     @lazy_property
     def named_claims(self) -> tuple[ClaimUse, ...] | None:
-        """The claims of such pods; None if some are named after the pod."""
+        """Returns the claims of such pods; None if some are named after the pod."""
         if any(volume.persistent_volume_claim is None for volume in self.claiming):
             return None
         return tuple([volume.claim_of("") for volume in self.claiming])
 
     @lazy_property
     def claiming(self) -> tuple[Volume, ...]:
-        """The volumes that are claims, or make one."""
+        """Returns the volumes that are claims, or make one."""
         return tuple(volume for volume in self.volumes or () if volume.claims)
 
     @lazy_property
     def migratable(self) -> tuple[Volume, ...]:
-        """The volumes named in the pod itself that a CSI driver attaches."""
+        """Returns the volumes named in the pod itself that a CSI driver attaches."""
         return tuple(
             volume for volume in self.volumes or () if volume.migratable and not volume.claims
         )
 
     @lazy_property
     def disks(self) -> tuple[Disk, ...]:
-        """The disks named in the pod itself of which a node has but one user that writes."""
+        """Returns the disks in the pod itself of which a node may have one writing user only."""
         return tuple(disk for volume in self.volumes or () for disk in volume.disks)
 
     @property
@@ -253,7 +253,7 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
 
     @template_property
     def own_label_keys(self) -> frozenset[str]:
-        """The label keys that its own affinity terms and spread constraints read."""
+        """Returns the label keys that its own affinity terms and spread constraints read."""
         terms = self.terms_in("")
         selectors = [term.selector for term in terms if term.selector is not None]
         constraints = self.topology_spread_constraints or ()
@@ -264,7 +264,7 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
 
     @template_property
     def held(self) -> Held:
-        """What such a pod counts for on a node, as long as nothing is reported about it."""
+        """Returns what such a pod takes on a node, as long as its status reports nothing else."""
         return _add_granted(self, NO_STATUS)
 
     @template_property
@@ -272,7 +272,7 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
         return {}
 
     def terms_in(self, namespace: str) -> Terms:
-        """The compiled inter-pod terms of such a pod in a namespace."""
+        """Returns the compiled inter-pod terms of such a pod in a namespace."""
         known = self._terms.get(namespace)
         if known is None:
             known = self._terms[namespace] = compile_terms(self.affinity, namespace)
@@ -331,7 +331,7 @@ class PodStatus(Wire, frozen=True):
         return self.resources is not None or has_sizes((running or ()) + (init or ()))
 
     def of(self, container: Container) -> ContainerStatus | None:
-        """The status of a container or sidecar."""
+        """Returns the status of a container or sidecar."""
         known = self.init_container_statuses if container.is_sidecar else self.container_statuses
         return next((each for each in known or () if each.name == container.name), None)
 
@@ -457,7 +457,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return _add_granted(self.spec, status) if status.sizes else self.spec.held
 
     def on(self, node_name: str) -> Pod:
-        """The same pod, bound to that node by a scheduler."""
+        """Returns the same pod, bound to that node by a scheduler."""
         if self.spec.coexist_policy or COEXIST_POLICY in self.annotations:
             annotations = {**self.annotations, PLACED: self.uid}
             return msgspec.structs.replace(self, node_name=node_name, annotations=annotations)
@@ -470,7 +470,7 @@ _SPEC_FIELDS = PodSpec.__struct_fields__
 
 
 def _share(wire: _WireSpec) -> PodSpec:
-    """One value per distinct template, so that what is derived from it is derived once."""
+    """Returns one object per distinct template, so that derived values are computed once."""
     volumes = tuple(volume for volume in wire.volumes or () if volume.decides)
     # Pods of different groups are alike in all else.
     key = _ENCODE(

@@ -14,7 +14,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def fill_spec(spec: Raw, labels: Raw) -> Raw:
-    """The spec of a pod with these labels as the API server keeps it; the given one stays.
+    """Returns the spec of a pod with these labels as the API server keeps it; the given one stays.
 
     Whatever has a wrong type is left alone: the decoder refuses it.
     """
@@ -78,7 +78,7 @@ def _affinity(affinity: Raw, labels: Raw) -> Raw:
 
 
 def _merge_labels(term: Raw, labels: Raw) -> Raw:
-    """The term with the pod's own labels, where it refers to them, as part of its selector."""
+    """Returns the term with the pod's own labels, where it refers to them, in its selector."""
     selector = term.get("labelSelector")
     added = [
         {"key": key, "operator": operator, "values": [labels[key]]}
@@ -100,7 +100,7 @@ def _merge_labels(term: Raw, labels: Raw) -> Raw:
 def with_part(
     raw: Raw, field: str, change: Callable[[Raw], Raw], *, even_empty: bool = False
 ) -> Raw:
-    """The mapping with a mapping in it changed."""
+    """Returns the mapping with a mapping in it changed."""
     value = raw.get(field)
     if value is None and even_empty:
         value = {}
@@ -108,7 +108,7 @@ def with_part(
 
 
 def with_each(raw: Raw, field: str, change: Callable[[Raw], Raw]) -> Raw:
-    """The mapping with every mapping in a list of it changed."""
+    """Returns the mapping with every mapping in a list of it changed."""
     listed = raw.get(field)
     if not isinstance(listed, list) or not listed:
         return raw

@@ -170,7 +170,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.api_version == COSCHEDULING
 
     def priority_beside(self, member: Pod) -> int:
-        """How important the group is; one of scheduler-plugins is as important as its pods."""
+        """Returns the group's priority; a group of scheduler-plugins has that of its pods."""
         return member.priority if self.is_coscheduling else self.priority or 0
 
     @property
@@ -179,7 +179,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return _CONDITIONS.get(self.api_version, "")
 
     def condition(self) -> Condition | None:
-        """What is written of whether the group was placed."""
+        """Returns the condition that says whether the group was placed."""
         known = self.condition_type if self.conditions else ""
         return next((each for each in self.conditions if known and each.type == known), None)
 
@@ -199,7 +199,7 @@ class GroupLinks(msgspec.Struct, frozen=True):
         return self.native or self.coscheduling
 
     def key(self, pod: Pod) -> GroupKey | None:
-        """The group that a pod belongs to."""
+        """Returns the group that a pod belongs to."""
         if self.native and pod.group_name:
             return _NATIVE, f"{pod.namespace}/{pod.group_name}"
         if self.coscheduling:

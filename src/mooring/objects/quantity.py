@@ -61,7 +61,7 @@ def millis(nanos: int) -> int:
 
 
 def clamp(amount: int) -> int:
-    """An amount as it is counted: neither negative nor larger than `MOST_AMOUNT`."""
+    """Returns an amount as it is counted: neither negative nor larger than `MOST_AMOUNT`."""
     return max(0, min(amount, MOST_AMOUNT))
 
 
@@ -85,7 +85,7 @@ def _nanos(text: str) -> int:
 
 
 def format_quantity(nanos: int) -> str:
-    """A quantity in the shortest notation that is exact."""
+    """Returns a quantity in the shortest notation that is exact."""
     for size, suffix in ((NANOS_PER_UNIT, ""), (NANOS_PER_MILLI, "m")):
         whole, rest = divmod(int(nanos), size)
         if not rest:

@@ -258,7 +258,7 @@ class ResourceClaim(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return self.owner is not None and self.owner.uid == uid
 
     def granted(self, allocation: Allocation | None, user: ClaimUser) -> ResourceClaim:
-        """The claim as it is written before a pod is bound: with devices, if new, and a user."""
+        """Returns the claim as written before a pod is bound: with devices, if new, and a user."""
         changed = self
         if allocation is not None:
             finalizers = self.finalizers
@@ -270,7 +270,7 @@ class ResourceClaim(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return replace(changed, reserved_for=(*changed.reserved_for, user))
 
     def deallocated(self) -> ResourceClaim:
-        """The claim without devices and users."""
+        """Returns the claim without devices and users."""
         return replace(self, allocation=None, reserved_for=(), devices=())
 
     @property
@@ -301,10 +301,10 @@ _ENCODE = msgspec.json.Encoder(order="sorted", enc_hook=repr).encode
 
 
 def share_claim_spec(spec: ClaimSpec) -> ClaimSpec:
-    """One value per distinct spec, so that what is derived from it is derived once."""
+    """Returns one object per distinct spec, so that derived values are computed once."""
     return _SPECS.setdefault(_ENCODE(spec), spec)
 
 
 def spec_of(requests: tuple[DeviceRequest, ...]) -> ClaimSpec:
-    """A spec with these requests and nothing else."""
+    """Returns a spec with these requests and nothing else."""
     return ClaimSpec(devices=_ClaimDevices(requests=requests))

@@ -37,7 +37,7 @@ _BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
 def format_amount(resource: str, amount: int) -> str:
-    """An amount in native units, as Kubernetes would write it: 1500m, 2, 512Mi."""
+    """Returns an amount in native units, as Kubernetes would write it: 1500m, 2, 512Mi."""
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
@@ -72,22 +72,22 @@ def is_counted(name: str) -> bool:
 
 
 def native(name: str, nanos: int) -> int:
-    """An amount in the unit its column is kept in, within what is counted at all."""
+    """Returns an amount in the unit of its column, within the countable range."""
     return clamp(millis(nanos) if name == CPU else units(nanos))
 
 
 def amounts(nanos: Mapping[str, int]) -> Amounts:
-    """The counted resources in native units."""
+    """Returns the counted resources in native units."""
     return tuple(sorted((name, native(name, n)) for name, n in nanos.items() if is_counted(name)))
 
 
 def spec_requests(spec: PodSpec, defaults: Mapping[str, int], *, pod_level: bool = True) -> Nanos:
-    """What the spec asks for; `defaults` stand in where a container does not name a resource."""
+    """Returns the requests of a spec; `defaults` replace a resource that a container omits."""
     return _requests(spec, None, defaults, pod_level=pod_level)
 
 
 def spec_limits(spec: PodSpec) -> Nanos:
-    """What the pod is limited to: the sums of `spec_requests`, made of limits.
+    """Returns what the pod is limited to: the sums of `spec_requests`, made of limits.
 
     Overhead counts only where there is a limit.
     """
@@ -116,12 +116,12 @@ def _as_requests(resources: Resources) -> Resources:
 
 
 def held_requests(spec: PodSpec, status: PodStatus) -> Nanos:
-    """What a running pod holds: the larger of what is asked and what was granted."""
+    """Returns what a running pod takes: the larger of what is requested and allocated."""
     return _requests(spec, status, {})
 
 
 def held_nonzero(spec: PodSpec, status: PodStatus | None, held: Nanos) -> Nanos:
-    """What a running pod counts for in scoring: containers that are silent count the defaults."""
+    """Returns what a running pod counts in scoring: silent containers count the defaults."""
     missing = _DEFAULTS
     if spec.resources is not None and spec.resources.requests:
         missing = {name: amount for name, amount in _DEFAULTS.items() if name not in held}
@@ -129,7 +129,7 @@ def held_nonzero(spec: PodSpec, status: PodStatus | None, held: Nanos) -> Nanos:
 
 
 def scoring_requests(spec: PodSpec) -> Nanos:
-    """What an incoming pod counts for in scoring; pod-level requests are not looked at."""
+    """Returns what an incoming pod counts in scoring; pod-level requests are ignored."""
     return spec_requests(spec, _DEFAULTS, pod_level=False)
 
 

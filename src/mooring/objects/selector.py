@@ -19,7 +19,7 @@ ANY_LABELS: LabelMark = "", None
 
 
 def marks_of(labels: Labels) -> Iterator[LabelMark]:
-    """The marks that labels bear, at least one."""
+    """Yields the marks that labels bear, at least one."""
     yield ANY_LABELS
     for key, value in labels.items():
         yield key, value
@@ -95,7 +95,7 @@ class Selector:
         return Selector(_canonical({*self.requirements, *other.requirements}))
 
     def without(self, keys: Iterable[str]) -> Selector:
-        """The selector less what it says about some label keys."""
+        """Returns the selector less what it says about some label keys."""
         dropped = frozenset(keys)
         return Selector(tuple(each for each in self.requirements if each.key not in dropped))
 
@@ -122,7 +122,7 @@ EVERYTHING = Selector()
 
 
 def compile_selector(written: LabelSelector | None) -> Selector | None:
-    """The compiled selector; None selects nothing and stays None."""
+    """Returns the compiled selector; None selects nothing and stays None."""
     if written is None:
         return None
     requirements = {
@@ -133,7 +133,7 @@ def compile_selector(written: LabelSelector | None) -> Selector | None:
 
 
 def equality(labels: Labels) -> Selector:
-    """The selector that wants exactly these values."""
+    """Returns the selector that wants exactly these values."""
     return Selector(_canonical({Requirement(key, "In", (v,)) for key, v in labels.items()}))
 
 

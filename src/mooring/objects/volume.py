@@ -126,7 +126,7 @@ class Volume(Wire, frozen=True):
         return any(getattr(self, source) is not None for source in _MIGRATABLE)
 
     def claim_of(self, pod_name: str) -> ClaimUse:
-        """The claim behind the volume in a pod of that name."""
+        """Returns the claim behind the volume in a pod of that name."""
         if self.persistent_volume_claim is not None:
             return ClaimUse(self.persistent_volume_claim.claim_name, False)
         return ClaimUse(f"{pod_name}-{self.name}", True)

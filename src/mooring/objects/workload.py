@@ -159,7 +159,7 @@ Controller = ReplicationController | ReplicaSet | StatefulSet
 
 
 def owned_kind(owner: OwnerReference) -> type[Controller] | None:
-    """Which of the controllers that select pods an owner reference means."""
+    """Returns which of the controllers that select pods an owner reference means."""
     return _OWNERS.get((owner.api_version, owner.kind))
 
 
@@ -174,7 +174,7 @@ _TEMPLATE_HASH = "pod-template-hash"
 
 
 def owner_names(pod: Pod) -> dict[str, str]:
-    """The workloads that a pod belongs to, by kind.
+    """Returns the workloads that a pod belongs to, by kind.
 
     The Deployment of a ReplicaSet is known by the name: it ends in the hash that the pods carry.
     """
@@ -188,7 +188,7 @@ def owner_names(pod: Pod) -> dict[str, str]:
 
 
 def owner_text(pod: Pod) -> str:
-    """The workload of a pod as people call it, or the pod itself."""
+    """Returns the workload of a pod as people call it, or the pod itself."""
     names = owner_names(pod)
     for kind in ("Deployment", *names):
         if kind in names:

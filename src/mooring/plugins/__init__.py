@@ -1,7 +1,7 @@
 """The built-in plugins: a file each, or a folder where one is large.
 
-They decide and nothing else: no I/O, no clock, and no knowledge of the engine that runs them.
-`BUILTIN` is the one list of what there is.
+They only decide: no I/O, no clock, and no knowledge of the engine that runs them. `BUILTIN` lists
+all of them.
 """
 
 from mooring.framework.plugin import Plugin, Registry

@@ -31,7 +31,7 @@ Fractions = NDArray[np.float64]
 
 
 class ResourceSpec(Wire, frozen=True):
-    """A resource and how much it counts; a weight of 0 means 1."""
+    """A resource and its weight; a weight of 0 means 1."""
 
     name: str
     weight: int = 1
@@ -54,7 +54,7 @@ class AskedResource(NamedTuple):
 
 
 class AskedResources:
-    """What a pod asks for, and where the columns of it are, looked up once."""
+    """What a pod requests, and the columns of it, looked up once."""
 
     __slots__ = ("_counted", "_known", "_requests", "_resources")
 
@@ -65,14 +65,14 @@ class AskedResources:
         self._counted: tuple[AskedResource, ...] = ()
 
     def counted(self, nodes: Nodes) -> tuple[AskedResource, ...]:
-        """The resources that count for the pod, in the order of the configuration."""
+        """Returns the resources that count for the pod, in the order of the configuration."""
         if self._known != nodes.resources_version:
             self._known = nodes.resources_version
             self._counted = tuple(self._find(nodes))
         return self._counted
 
     def asked(self) -> Iterator[tuple[str, int, int]]:
-        """Every resource of the configuration, what the pod asks for of it, and its weight."""
+        """Yields every configured resource, what the pod requests of it, and its weight."""
         for each in self._resources:
             yield each.name, self._requests.get(each.name, 0), each.weight or 1
 
@@ -137,7 +137,7 @@ class ScoringStrategy(Wire, frozen=True):
 
 @dataclass(frozen=True)
 class Load:
-    """One resource of some rows: what is requested, of how much. Int64, one per row."""
+    """One resource of some rows: what is requested, and the capacity. Int64, one per row."""
 
     requested: Column
     capacity: Column
@@ -145,7 +145,7 @@ class Load:
 
     @cached_property
     def everywhere(self) -> bool:
-        """Whether every row has the resource, which spares looking at them one by one."""
+        """Whether every row has the resource, so that rows need not be looked at one by one."""
         return bool(self.capacity.all())
 
     @property
@@ -157,13 +157,13 @@ class Load:
         return self.percent(np.minimum(self.requested, self.capacity))
 
     def percent(self, part: Column) -> Scores:
-        """How many hundredths of the capacity a part of it is, rounded down."""
+        """Returns how many hundredths of the capacity a part of it is, rounded down."""
         if self.capacity.max(initial=0) <= _EXACT:
             return (part * 100.0 / self._whole).astype(np.int64)
         return part * 100 // np.maximum(self.capacity, 1)
 
     def fraction(self, part: Column) -> Fractions:
-        """What fraction of the capacity a part is, at most all of it."""
+        """Returns what fraction of the capacity a part is, at most all of it."""
         return np.minimum(part.astype(np.float64) / self._whole, 1.0)
 
     @cached_property
@@ -176,19 +176,19 @@ Scorer = Callable[[Sequence[Load], int], Scores]
 
 
 def least_allocated(loads: Sequence[Load], count: int) -> Scores:
-    """The share that is left."""
+    """Scores by the share that is left."""
     left = (np.maximum(load.capacity - load.requested, 0) for load in loads)
     shares = [load.percent(part) for load, part in zip(loads, left, strict=True)]
     return _average(loads, shares, count)
 
 
 def most_allocated(loads: Sequence[Load], count: int) -> Scores:
-    """The share that is taken."""
+    """Scores by the share that is taken."""
     return _average(loads, [load.utilization for load in loads], count)
 
 
 def _average(loads: Sequence[Load], shares: Sequence[Scores], count: int) -> Scores:
-    """The weighted mean over the resources that a row has, rounded down."""
+    """Returns the weighted mean over the resources that a row has, rounded down."""
     totals: Scores = np.zeros(count, np.int64)
     # One number as long as every row has every resource: dividing by it is several times faster.
     weights: int | Column = 0
@@ -214,7 +214,7 @@ SHARES: Mapping[str, Callable[[int, int], int]] = {
 
 
 class RequestedToCapacityRatio:
-    """The share that is taken, put through a shape; rounded, over the resources that score."""
+    """Scores by the share that is taken, mapped by a shape, and averaged over resources."""
 
     def __init__(self, shape: Sequence[ShapePoint]) -> None:
         self._curve = curve(shape)
@@ -231,7 +231,7 @@ class RequestedToCapacityRatio:
 
 
 def curve(shape: Sequence[ShapePoint]) -> Scores:
-    """The score of every utilization from 0 to 100."""
+    """Returns the score of every utilization from 0 to 100."""
     scale = MAX_SCORE // _MOST_SHAPE_SCORE
     points = [(point.utilization, point.score * scale) for point in shape]
     return np.array([_interpolate(points, x) for x in range(_FULL + 1)], np.int64)
@@ -254,7 +254,7 @@ _SCORERS: Mapping[str, Scorer] = {
 
 
 def scorer(strategy: ScoringStrategy) -> Scorer:
-    """What a strategy means."""
+    """Returns the function of a strategy."""
     ratio = strategy.requested_to_capacity_ratio
     if strategy.type == "RequestedToCapacityRatio" and ratio is not None:
         return RequestedToCapacityRatio(ratio.shape)

@@ -16,7 +16,7 @@ MOST_COUNTED = 2**50
 
 
 def read_amount(field: str, found: Any) -> int:
-    """A quantity in whole units, rounded up; raises DecodeError naming the field."""
+    """Returns a quantity in whole units, rounded up; raises DecodeError naming the field."""
     if not isinstance(found, str | int | float) or isinstance(found, bool):
         raise DecodeError(f"must be a quantity, got {describe(found)}", field)
     try:
@@ -29,7 +29,10 @@ def read_amount(field: str, found: Any) -> int:
 
 
 def share(capacity: int, used: int, *, packs: bool) -> int:
-    """What is left of a capacity, or what is used where `packs`, of 100; 0 where it is too much."""
+    """Returns what is left of a capacity, or if `packs` what is used, from 0 to 100.
+
+    It is 0 if more is used than there is.
+    """
     if used > capacity:
         return 0
     left = (capacity - used) * MAX_SCORE // max(capacity, 1)
@@ -37,6 +40,6 @@ def share(capacity: int, used: int, *, packs: bool) -> int:
 
 
 def shares(capacity: NDArray[np.int64], used: NDArray[np.int64], *, packs: bool) -> Scores:
-    """The same for many rows."""
+    """Returns the same for many rows."""
     left: Scores = np.clip(capacity - used, 0, None) * MAX_SCORE // np.maximum(capacity, 1)
     return np.where(used <= capacity, MAX_SCORE - left, 0) if packs else left

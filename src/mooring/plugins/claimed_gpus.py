@@ -1,4 +1,4 @@
-"""What pods with claims to GPUs request beside them, node by node."""
+"""What pods with claims of GPUs request beside them, node by node."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ClaimedGPUs:
         self._claiming: set[int] = set()
 
     def count(self, nodes: Nodes, log: ChangeLog | None, classes: Iterable[str]) -> None:
-        """Looks again at the rows that changed. The classes are those that stand for GPUs."""
+        """Counts the rows that changed again. The classes are those that stand for GPUs."""
         size, found = nodes.count(nodes.everything), frozenset(classes)
         changed = log.since(self._generation) if log is not None and log is self._log else None
         if changed is None or size != self._figures.shape[1] or found != self._classes:
@@ -99,7 +99,7 @@ class ClaimedGPUs:
         return gpus + sum(by_claim.values()), cpu, memory
 
     def _count_resources(self, pod: Pod, nodes: Nodes) -> int:
-        """The GPUs that a pod asks for by a resource that stands for a class."""
+        """Returns the GPUs that a pod asks for by a resource that stands for a class."""
         if self._is_counted_otherwise(pod):
             return 0
         classes = nodes.devices.classes
@@ -109,7 +109,7 @@ class ClaimedGPUs:
         )
 
     def _count_devices(self, claim: ResourceClaim, name: str, nodes: Nodes) -> int:
-        """The GPUs of a node that a claim has or was decided to get."""
+        """Returns the GPUs of a node that a claim has or was decided to get."""
         allocation = claim.allocation
         if allocation is None:
             decided = nodes.devices.claims.flights.get(claim.uid)
@@ -137,7 +137,7 @@ def _classes_by_request(claim: ResourceClaim) -> dict[str, str]:
 
 
 def _is_seen(given: DeviceResult, name: str, nodes: Nodes) -> bool:
-    """Whether a node hears of it when a device is taken or given back."""
+    """Whether a node gets a change when a device is taken or freed."""
     pool = nodes.devices.pools.get((given.driver, given.pool))
     if pool is None or pool.is_wide:
         return pool is not None
@@ -146,7 +146,7 @@ def _is_seen(given: DeviceResult, name: str, nodes: Nodes) -> bool:
 
 
 def _claims(pod: Pod, nodes: Nodes) -> Iterator[ResourceClaim]:
-    """The claims that a pod names. What it asks for by resources is counted by these."""
+    """Yields the claims that a pod names. Requests for resources are counted elsewhere."""
     if pod.spec.resource_claims:
         for claim in nodes.devices.claims.used_by(pod):
             if not claim.is_extended:

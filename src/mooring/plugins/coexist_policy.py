@@ -81,7 +81,7 @@ class CoexistPolicyArgs(Wire, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CoexistStanding:
-    """What a pod is to others: whether it tolerates them, and whether they must tolerate it."""
+    """Whether a pod tolerates others, and whether they must tolerate it."""
 
     is_exclusive: bool
     is_ordinary: bool
@@ -136,7 +136,7 @@ class CoexistPolicy(
         if wrong is not None:
             return unresolvable(f"pod {wrong}")
         standing = CoexistStanding.of(pod)
-        if standing.is_exclusive or (standing.is_ordinary and _anybody_is_exclusive(nodes)):
+        if standing.is_exclusive or (standing.is_ordinary and _has_exclusive_pods(nodes)):
             return standing
         return None
 
@@ -169,7 +169,7 @@ class CoexistPolicy(
     def advise(
         self, pod: Pod, prepared: CoexistStanding | None, nodes: Nodes, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
-        """Exclusive pods: those that are there, or the pod itself."""
+        """Advises about exclusive pods: those on the node, or the pod itself."""
         wrong = unknown_policy(pod)
         if wrong is not None:
             yield Advice(f"the pod {wrong}", (SetCoexistPolicy(ANY),), kind="coexist")
@@ -256,7 +256,7 @@ def _strangers(
 
 
 def _is_in_the_way(other: Pod, pod: Pod) -> bool:
-    """Whether a pod waits for another to go. One whose policy is wrong waits for nobody."""
+    """Whether a pod waits for another to leave. A pod with a wrong policy waits for none."""
     return unknown_policy(pod) is None and conflict(pod, other) is not None
 
 
@@ -264,13 +264,13 @@ _EXCLUSIVE, _ORDINARY = "exclusive", "ordinary"
 
 
 def _sorts(pod: Pod) -> list[str]:
-    """The sorts of pod that it is; it waits for pods of the other sort to go."""
+    """Returns the sorts of pod that it is; it waits for pods of the other sort to leave."""
     is_sort = (_EXCLUSIVE, is_exclusive(pod)), (_ORDINARY, is_ordinary(pod))
     return [sort for sort, holds in is_sort if holds]
 
 
 def _sorts_let_in(old: Pod, new: None) -> list[str]:
-    """The sorts of pod that a pod which is gone kept off its node."""
+    """Returns the sorts of pod that a deleted pod kept off its node."""
     was_in_the_way = (_EXCLUSIVE, is_ordinary(old)), (_ORDINARY, is_exclusive(old))
     return [sort for sort, holds in was_in_the_way if holds]
 
@@ -279,6 +279,6 @@ def _standing_of(pod: Pod) -> tuple[CoexistStanding, str | None]:
     return CoexistStanding.of(pod), unknown_policy(pod)
 
 
-def _anybody_is_exclusive(nodes: Nodes) -> bool:
+def _has_exclusive_pods(nodes: Nodes) -> bool:
     """Whether an exclusive pod runs anywhere, or waits for a place that is kept for it."""
     return nodes.nominations.exclusive_count > 0 or bool(nodes.exclusive_pods.any())

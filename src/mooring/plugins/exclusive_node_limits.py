@@ -1,4 +1,4 @@
-"""ExclusiveNodeLimits: a namespace holds no more nodes by exclusive pods than it may."""
+"""ExclusiveNodeLimits: limits the nodes that a namespace holds by exclusive pods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mooring.objects.workload import Namespace
 
 
 class ExclusiveNodeLimitsArgs(Wire, frozen=True):
-    """How many nodes exclusive pods of a namespace may hold; its label goes before that."""
+    """How many nodes exclusive pods of a namespace may hold, unless its label says otherwise."""
 
     #: None is as many as there are.
     max_nodes_per_namespace: int | None = None
@@ -38,7 +38,7 @@ class HeldNodes:
     rows: Mapping[int, int]
 
     def move(self, row: int, amount: int) -> HeldNodes:
-        """The same with an exclusive pod of the namespace more or fewer on a row."""
+        """Returns the same with an exclusive pod of the namespace more or fewer on a row."""
         rows = {**self.rows, row: self.rows.get(row, 0) + amount}
         return replace(self, rows={row: count for row, count in rows.items() if count > 0})
 

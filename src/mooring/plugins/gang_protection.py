@@ -61,7 +61,7 @@ class GangProtection(Filter[Pod], Sign, ProtectGangs):
 
 
 def _mark(kept: KeptRoom, nodes: Nodes) -> NDArray[np.bool_]:
-    """The rows of the nodes whose room is kept, for all rows."""
+    """Returns the rows of the nodes whose room is kept, for all rows."""
 
     def make() -> NDArray[np.bool_]:
         marked = np.zeros(len(nodes.alive), np.bool_)

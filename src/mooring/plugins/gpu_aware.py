@@ -74,11 +74,11 @@ class GPUNames:
         return name in self.exact or name.startswith(self.prefixes)
 
     def __call__(self, listed: frozenset[str]) -> int:
-        """How many of the names are GPUs: the rule by which nodes are remembered."""
+        """Returns how many of the names are GPUs: the rule by which nodes are remembered."""
         return sum(name in self for name in listed)
 
     def places(self, nodes: Nodes) -> tuple[int, ...]:
-        """The columns of GPUs."""
+        """Returns the columns of GPUs."""
         version = nodes.resources_version
         places = self._places.get(version)
         if places is None:
@@ -193,7 +193,7 @@ class GPUAware(
         return Rescore.INFEASIBLE if kept else Rescore.UPDATED
 
     def _reaches_reserve(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
-        """Where the pod would use what the free GPUs of the node may need."""
+        """Returns where the pod would use what the free GPUs of the node may need."""
         free_gpus = np.zeros(nodes.count(rows), np.int64)
         for at in prepared.places(nodes):
             free_gpus += np.clip(nodes.allocatable[at][rows] - nodes.requested[at][rows], 0, None)
@@ -245,7 +245,7 @@ class GPUAware(
     def advise(
         self, pod: Pod, prepared: GPUNames | None, nodes: Nodes, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
-        """Ask for one of the GPUs that are there."""
+        """Advises to request one of the existing GPUs."""
         for resource, at in nodes.resources.items():
             there = rows[nodes.allocatable[at][rows] > 0] if resource in self._names else rows[:0]
             if len(there):
@@ -308,7 +308,7 @@ class GPUAware(
         return replace(self._names, asked=self._find_requests(pod), _places={})
 
     def _find_requests(self, pod: Pod) -> Mapping[str, int]:
-        """What a pod requests of that which is reserved."""
+        """Returns what a pod requests of the reserved resources."""
         reserved = {name for name, _ in self._reserve}
         return {name: amount for name, amount in pod.spec.requests if name in reserved}
 
@@ -318,7 +318,7 @@ class GPUAware(
         return most is not None and pod.priority < most
 
     def _keeps_off(self, pod: Pod, nodes: Nodes) -> bool:
-        """Whether the pod has no business on a node with GPUs."""
+        """Whether the pod does not belong on a node with GPUs."""
         # As long as nobody says which, a claim may be one to a GPU, whatever it is called.
         if pod.spec.resource_claims and (self._classes is None or not self._classes.find(nodes)):
             return False
@@ -383,7 +383,7 @@ class GPUAware(
 
 @dataclass(frozen=True, slots=True)
 class _ReserveOfLabel:
-    """The rule by which values of a label are read: an amount, else what holds for all nodes."""
+    """The rule that reads values of a label: an amount, else the amount for all nodes."""
 
     resource: str
     otherwise: int

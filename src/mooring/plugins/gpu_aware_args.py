@@ -1,4 +1,4 @@
-"""The arguments of GPUAware: what counts as a GPU, who is exempt, and what is kept."""
+"""The arguments of GPUAware: what counts as a GPU, which pods are exempt, what is reserved."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DevicePluginImage(Wire, frozen=True):
 
 
 class GPUReserve(Wire, frozen=True):
-    """What stays free on a node for each of its GPUs that nobody has taken."""
+    """What stays free on a node for each of its free GPUs."""
 
     cpu: Quantity = Quantity(0)
     memory: Quantity = Quantity(0)
@@ -45,7 +45,7 @@ class GPUReserve(Wire, frozen=True):
 
     @property
     def amounts(self) -> tuple[tuple[str, int], ...]:
-        """Per free GPU, in the units of columns; only what is kept at all."""
+        """Returns amounts per free GPU, in the units of columns, without zeros."""
         named = ((CPU, self.cpu), (MEMORY, self.memory))
         return tuple((name, native(name, amount)) for name, amount in named if amount)
 
@@ -145,7 +145,7 @@ class GPUAwareArgs(Wire, frozen=True):
 
 
 def repository(image: str) -> str:
-    """The registry and path of an image, without tag and digest; Docker Hub is spelled out."""
+    """Returns registry and path of an image, without tag and digest; Docker Hub is spelled out."""
     head, slash, last = image.partition("@")[0].rpartition("/")
     path = head + slash + last.partition(":")[0]
     registry, _, rest = path.partition("/")

@@ -29,7 +29,7 @@ class GPUClasses:
         self._columns: ClassColumns | None = None
 
     def find(self, nodes: Nodes) -> tuple[DeviceClass, ...]:
-        """All that stand for GPUs."""
+        """Returns all classes that stand for GPUs."""
         classes = nodes.devices.classes
         if (
             self._among is None
@@ -62,7 +62,7 @@ class GPUClasses:
         )
 
     def rows_with_some(self, nodes: Nodes, rows: Rows) -> Mask:
-        """Where there are such devices, in use or not."""
+        """Returns where there are such devices, in use or not."""
         columns = self._count(nodes)
         if columns is None:
             return nodes.nothing(rows)
@@ -85,7 +85,10 @@ class GPUClasses:
     def _match_any(
         self, _: DeviceClass, item: ResourceSlice, models: KnownModels
     ) -> tuple[SliceDevice, ...]:
-        """The devices of a slice that are GPUs. A class whose expression breaks selects none."""
+        """Returns the devices of a slice that are GPUs.
+
+        A class whose expression breaks selects none.
+        """
         found = [self._counts.find_matching(each, item, models) or () for each in self._found]
         names = {device.name for devices in found for device in devices}
         return tuple(each for each in item.devices if each.name in names)

@@ -1,4 +1,4 @@
-"""What GPU pods request beside their GPUs, node by node: an extended resource that is learned."""
+"""What GPU pods request beside their GPUs, node by node, as a learned extended resource."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class GPUUse(ExtendedResource):
 
 
 class GPUUseHandle(Handle[GPUUse]):
-    """Has every node counted."""
+    """Makes every node counted."""
 
     columns = (GPUS, CPU_MILLI, MEMORY_BYTES)
 

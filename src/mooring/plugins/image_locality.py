@@ -79,5 +79,5 @@ def _images(pod: Pod) -> Iterator[str]:
 
 
 def _add_tag(name: str) -> str:
-    """The name as nodes report it: with a tag, even if that goes without saying."""
+    """Returns the name as nodes report it: with a tag, even if that goes without saying."""
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"

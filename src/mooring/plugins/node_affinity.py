@@ -158,7 +158,7 @@ class NodeAffinity(
     def advise(
         self, pod: Pod, prepared: PodSpec | None, nodes: Nodes, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
-        """Which expressions of the node selector and of required affinity fail where."""
+        """Yields the expressions of the node selector and of required affinity that fail."""
         rule = pod.spec.node_affinity.required
         selected = _failing_selector(pod, nodes, rows)
         routes: list[Mapping[AnyEdit, Mask]] = [selected]

@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes where it is declared."""
+"""NodeDeclaredFeatures: a pod that needs a kubelet feature goes to nodes that declare it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class NodeDeclaredFeatures(PreFilter[Undeclared], Filter[Undeclared], Sign):
 
 
 def needed_features(pod: Pod) -> frozenset[str]:
-    """The features that a pod cannot do without."""
+    """Returns the features that a pod needs."""
     spec = pod.spec
     needed = set()
     if any(

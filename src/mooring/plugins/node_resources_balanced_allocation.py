@@ -112,7 +112,7 @@ class NodeResourcesBalancedAllocation(PreScore[AskedResources], Score[AskedResou
 
 
 def _balance_of_two(used: int, capacity: int, other_used: int, other_capacity: int) -> int:
-    """The same as `_balance`, step by step, for one row that has both resources."""
+    """Returns the same as `_balance`, step by step, for one row that has both resources."""
     # As columns divide: both rounded to floats. Python rounds a quotient of integers only once.
     first, second = float(used) / capacity, float(other_used) / other_capacity
     apart = (first if first < 1.0 else 1.0) - (second if second < 1.0 else 1.0)
@@ -136,7 +136,7 @@ def _deviation_of_two(loads: Sequence[Load], fractions: Sequence[Fractions]) -> 
 
 
 def _deviation(loads: Sequence[Load], fractions: Sequence[Fractions]) -> Fractions:
-    """The standard deviation over the resources that a row has, summed in their order."""
+    """Returns the standard deviation over the resources that a row has, summed in their order."""
     present = np.stack([load.present for load in loads])
     counts = present.sum(axis=0)
     divisor = np.maximum(counts, 1)
@@ -149,5 +149,5 @@ def _deviation(loads: Sequence[Load], fractions: Sequence[Fractions]) -> Fractio
 
 
 def _total(terms: Fractions) -> Fractions:
-    """The sum over the first axis, from the first to the last: NumPy may choose another order."""
+    """Sums over the first axis, from first to last, because NumPy may choose another order."""
     return np.add.accumulate(terms, axis=0)[-1]

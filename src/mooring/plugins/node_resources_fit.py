@@ -66,7 +66,7 @@ _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 class NodeResourcesFitArgs(Wire, frozen=True):
-    """Resources that others look after, and how nodes are scored."""
+    """Resources that extenders check, and how nodes are scored."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class NodeResourcesFitArgs(Wire, frozen=True):
             yield child("scoringStrategy", where), message
 
     def ignores(self, resource: str) -> bool:
-        """Whether it is left to others; only extended resources can be."""
+        """Whether a resource is left to others; only extended resources can be."""
         return is_extended(resource) and (
             resource in self.ignored_resources
             or resource.partition("/")[0] in self.ignored_resource_groups
@@ -111,7 +111,7 @@ class Need:
         )
 
     def places_on(self, nodes: Nodes, allocatable: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """The same for a row, without what devices serve there."""
+        """Yields the same for a row, without what devices serve there."""
         yield nodes.resources[PODS], 1
         for name, amount in self.amounts:
             at = nodes.resource(name)
@@ -121,7 +121,7 @@ class Need:
                 yield at, amount
 
     def places(self, nodes: Nodes) -> tuple[tuple[int, int], ...]:
-        """The columns that matter, and how much must be left in each.
+        """Returns the columns that matter, and how much must be left in each.
 
         What devices serve is left out: it is for pods of which no node offers that itself.
         """
@@ -236,7 +236,7 @@ class NodeResourcesFit(
     def _with_devices(
         self, prepared: AskedResources, nodes: Nodes, rows: Rows, loads: list[Load]
     ) -> list[Load]:
-        """The loads, with devices where a node itself has none of a resource."""
+        """Returns the loads, with devices where a node itself has none of a resource."""
         by_column = dict(zip((each.at for each in prepared.counted(nodes)), loads, strict=True))
         found = []
         for name, amount, weight in prepared.asked():
@@ -272,7 +272,7 @@ class NodeResourcesFit(
     def advise(
         self, pod: Pod, prepared: Need | None, nodes: Nodes, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
-        """Resources that are short, and nodes that take no more pods."""
+        """Yields advice about resources that are short, and nodes that take no more pods."""
         pods = nodes.resources[PODS]
         full = nodes.requested[pods][rows] >= nodes.allocatable[pods][rows]
         if full.any():
@@ -330,11 +330,11 @@ class NodeResourcesFit(
         return bool(served) or not _find_added(old, new).isdisjoint(needs)
 
     def _find_offered(self, old: Node | None, new: Node) -> set[str]:
-        """The resources of which a node may offer more than before."""
+        """Returns the resources of which a node may offer more than before."""
         return _find_added(old, new) | self._find_served(new)
 
     def _find_served(self, node: Node) -> set[str]:
-        """The resources that devices may serve on a node, because it has none of them itself."""
+        """Returns the resources that devices may serve on a node without its own."""
         if self._nodes is None:
             return set()
         has = dict(node.allocatable)
@@ -351,25 +351,25 @@ class NodeResourcesFit(
 
 
 def _resources_of(pod: Pod) -> set[str]:
-    """The resources that a pod waits for."""
+    """Returns the resources that a pod waits for."""
     return {PODS, *(name for name, amount in pod.requests if amount)}
 
 
 def _find_mapped(old: DeviceClass | None, new: DeviceClass) -> set[str]:
-    """The resources that devices of a class may serve from now on."""
+    """Returns the resources that devices of a class may serve from now on."""
     explicit = new.extended_resource_name
     is_known = old is not None and old.extended_resource_name == explicit
     return {f"{IMPLICIT}{new.name}", *([] if is_known or not explicit else [explicit])}
 
 
 def _find_freed(old: Pod, new: Pod) -> set[str]:
-    """The resources of which a pod holds less than before."""
+    """Returns the resources of which a pod holds less than before."""
     after = dict(new.held.requests)
     return {name for name, amount in old.held.requests if amount > after.get(name, 0)}
 
 
 def _find_added(old: Node | None, new: Node) -> set[str]:
-    """The resources of which a node has more than before."""
+    """Returns the resources of which a node has more than before."""
     had = dict(old.allocatable) if old else {}
     return {name for name, amount in new.allocatable if amount > had.get(name, 0)}
 
@@ -380,7 +380,7 @@ def _are_behind(prepared: AskedResources, classes: DeviceClasses) -> bool:
 
 
 def _in_use(counted: AskedResource, nodes: Nodes) -> NDArray[np.int64]:
-    """What scoring takes the pods on each row to use: for cpu and memory never nothing."""
+    """Returns what scoring assumes that pods on each row use: for cpu and memory never zero."""
     if counted.nonzero < 0:
         return nodes.requested[counted.at]
     return nodes.nonzero_requested[counted.nonzero]
@@ -419,7 +419,7 @@ class _Room:
             yield Advice(self._describe(miss, lack), edits, kind="resources")
 
     def _like(self) -> NDArray[np.int64]:
-        """What like nodes have in common: their type, else how much they have of what is short."""
+        """Returns what like nodes share: their type, else how much they have of what is short."""
         types = self._nodes.label(_TYPE).codes[self._rows].astype(np.int64)
         has = np.where((self._short > 0) & (types == ABSENT), self._has, 0)
         return np.concatenate((types[np.newaxis], has))
@@ -436,7 +436,7 @@ class _Room:
         return f"{len(miss.rows)} of {group} were up to {short} short"
 
     def _kind(self, miss: NearMiss) -> str:
-        """What the nodes of a group are called."""
+        """Returns what the nodes of a group are called."""
         nodes, row = self._nodes, int(miss.group[0])
         named = nodes.node(row).labels.get(_TYPE)
         if named is not None:

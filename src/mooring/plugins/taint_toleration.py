@@ -95,7 +95,7 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
         return Rescore.UPDATED
 
     def repelling(self, pod: Pod, taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
-        """Which of a node's taints keep the pod away."""
+        """Returns which of a node's taints keep the pod away."""
         untolerated = self._judge(pod, _HARD)
         return tuple(taint for taint in taints if untolerated((taint,)))
 
@@ -144,7 +144,7 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
 
 
 def _accept(taint: Taint, node_names: tuple[str, ...]) -> AnyEdit:
-    """What makes a taint of some nodes no obstacle any more."""
+    """Returns what makes a taint of some nodes no obstacle any more."""
     if taint.key == CORDONED.key and taint.effect == CORDONED.effect:
         return Uncordon(node_names)
     if taint.key in TROUBLES:

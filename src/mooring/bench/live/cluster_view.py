@@ -144,7 +144,7 @@ class VolumeNotes:
             self._given(item.metadata.name, key)
 
     def removed(self, item: VolumeReport) -> None:
-        """Nothing to do: claims do not lose their volume in a benchmark."""
+        """Does nothing: claims do not lose their volume in a benchmark."""
 
     def unreadable(self, kind: str, key: str, problem: str) -> None:
         raise AssertionError(f"{kind} {key}: cannot be read: {problem}")

@@ -207,7 +207,7 @@ def group_by_pod(manifests: Iterable[Manifest]) -> Iterator[list[Manifest]]:
 
 
 def _body(manifest: Manifest, known: ServerObject | None = None) -> bytes:
-    """The object as it is sent: identities are given by the API server, and nodes by schedulers."""
+    """Returns the object as it is sent, without uid and node."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key != "uid"}
     sent = {**manifest, "metadata": metadata}
     priority = _bare_priority(manifest)
@@ -221,7 +221,7 @@ def _body(manifest: Manifest, known: ServerObject | None = None) -> bytes:
 
 
 def _bare_priority(manifest: Manifest) -> int | None:
-    """The priority of a pod that names no class: API servers take it only with one."""
+    """Returns the priority of a pod without a class, which API servers refuse."""
     spec = manifest.get("spec") or {}
     if manifest["kind"] != "Pod" or spec.get("priorityClassName"):
         return None
@@ -240,7 +240,7 @@ def _priority_class(priority: int) -> Manifest:
 
 
 def _status(manifest: Manifest) -> Mapping[str, Any] | None:
-    """The status that has to be written by itself, if any."""
+    """Returns the status that has to be written by itself, if any."""
     if manifest["kind"] not in _STATUS_APART:
         return None
     status: Mapping[str, Any] | None = manifest.get("status")
@@ -265,7 +265,7 @@ async def clean(api: Api, writer: ObjectWriter) -> None:
 
 
 async def _delete_claims(api: Api, writer: ObjectWriter, namespace: str) -> None:
-    """Claims to devices are not all ours: controllers and schedulers make some."""
+    """Deletes all claims of devices, because controllers and schedulers make some of them."""
     answer = await api.get(KINDS["ResourceClaim"].path(namespace))
     for raw in msgspec.json.decode(answer, type=_List).items:
         name = _SERVER_OBJECT.decode(raw).metadata["name"]
@@ -283,7 +283,7 @@ async def _delete(api: Api, writer: ObjectWriter, key: ObjectKey) -> None:
 
 
 async def _finalize(api: Api, namespace: ObjectKey) -> None:
-    """Says that a namespace that is being deleted is empty."""
+    """Marks a namespace that is being deleted as empty."""
     body = {
         "apiVersion": "v1",
         "kind": "Namespace",

@@ -72,7 +72,7 @@ class Plane:
         self._defined: list[str] = []
 
     def version(self) -> str:
-        """Which release of Kubernetes the API server is, or is like."""
+        """Returns which release of Kubernetes the API server is, or is like."""
         text = self.run(self.api.get("/version"))
         return msgspec.json.decode(text, type=_Version).git_version
 
@@ -94,14 +94,14 @@ class Plane:
             self.run(undefine(self.api, name))
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Does something, and lets everything else that is under way go on meanwhile."""
+        """Runs a coroutine, while everything else that is under way goes on."""
         try:
             return self._loop.run_until_complete(work)
         except ClientError as error:
             raise RunFailed(f"{self.kubeconfig}: {error}") from error
 
     def task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Begins something that goes on whenever something is run."""
+        """Starts a task that makes progress whenever something is run."""
         return self._loop.create_task(work)
 
 
@@ -109,8 +109,7 @@ class Plane:
 def open_plane(kubeconfig: Path) -> Iterator[Plane]:
     """Connects to an API server that has neither nodes nor pods.
 
-    On any other, figures would mean nothing, and somebody's pods would be scheduled by whatever is
-    measured.
+    On any other, figures would mean nothing, and the measured scheduler would place foreign pods.
     """
     loop = asyncio.new_event_loop()
     try:

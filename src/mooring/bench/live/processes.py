@@ -30,7 +30,7 @@ _PROGRAM, _KERNEL = 11, 12
 
 
 def fill_placeholders(command: Sequence[str], values: Mapping[str, str]) -> list[str]:
-    """The words of a command with `{name}` replaced, wherever it stands in a word."""
+    """Returns the words of a command with `{name}` replaced, wherever it stands in a word."""
     words = list(command)
     for name, value in values.items():
         words = [word.replace(f"{{{name}}}", value) for word in words]

@@ -211,7 +211,7 @@ class ServerTarget:
 
 
 async def _all_of(tasks: list[asyncio.Task[None]]) -> None:
-    """Awaits tasks; who failed has said so elsewhere."""
+    """Awaits tasks; failures were reported elsewhere."""
     await asyncio.gather(*tasks, return_exceptions=True)
 
 

@@ -34,7 +34,7 @@ _DECIMAL = re.compile(r"[+-]?([0-9]{1,100}\.?[0-9]{0,100}|\.[0-9]{1,100})([eE][+
 
 
 def whole(value: int, unsigned: bool = False) -> int:
-    """A result of whole numbers, unless 64 bits cannot hold it."""
+    """Returns a result of whole numbers; raises if 64 bits cannot hold it."""
     if value not in (UINT_RANGE if unsigned else INT_RANGE):
         raise CelError("unsigned integer overflow" if unsigned else "integer overflow")
     return Uint(value) if unsigned else value
@@ -51,7 +51,7 @@ def _differs(meter: Meter, left: Any, right: Any) -> bool:
 
 
 def _order(test: Callable[[int], bool]) -> Run:
-    """An order; nothing is less or greater than NaN."""
+    """Returns an order; nothing is less or greater than NaN."""
 
     def run(meter: Meter, left: Any, right: Any) -> bool:
         order = compare(left, right)

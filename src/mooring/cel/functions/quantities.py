@@ -52,11 +52,11 @@ class CelQuantity(Opaque):
         return CelQuantity(digits, min(self.scale, other.scale), fast)
 
     def _over(self, other: CelQuantity) -> int:
-        """The digits at the finer of both scales."""
+        """Returns the digits at the finer of both scales."""
         return int(self.digits * 10 ** (self.scale - min(self.scale, other.scale)))
 
     def integer(self) -> int | None:
-        """The number, if Kubernetes holds it as a whole number of 64 bits."""
+        """Returns the number, if Kubernetes holds it as a whole number of 64 bits."""
         if not self.fast or self.scale < 0:
             return None
         value = self.digits * 10**self.scale
@@ -111,7 +111,7 @@ def _decimal(digits: int, scale: int, length: int) -> CelQuantity:
 
 
 def _round_to_nano(digits: int, scale: int) -> CelQuantity:
-    """What is finer than nano is rounded away from zero."""
+    """Rounds digits finer than nano away from zero."""
     if scale < _NANO:
         divisor = 10 ** (_NANO - scale)
         digits = _sign(digits) * -(-abs(digits) // divisor)

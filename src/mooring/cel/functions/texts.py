@@ -79,7 +79,7 @@ def _find_all(meter: Meter, text: str, pattern: str, limit: int = -1) -> list[st
 
 
 def _charge_pattern(meter: Meter, text: str, pattern: str) -> None:
-    """The pattern is compiled every time, which costs more per character than matching."""
+    """Charges for compiling the pattern, which costs more per character than matching."""
     meter.charge(20 + len(pattern) + len(text) * len(pattern) // 64)
 
 

@@ -29,7 +29,7 @@ class CelVersion(Opaque):
         return (mine > theirs) - (mine < theirs)
 
     def _order(self) -> tuple[object, ...]:
-        """A release comes after its pre-releases, and numbers come before words."""
+        """Returns a sort key: a release after its pre-releases, and numbers before words."""
         identifiers = tuple(
             (0, int(each), "") if each.isdigit() else (1, 0, each) for each in self.prerelease
         )
@@ -78,7 +78,7 @@ def _check_identifiers(text: str, what: str) -> None:
 
 
 def _normal(text: str) -> str:
-    """A version with all three numbers, without `v` and without leading zeroes."""
+    """Returns a version with all three numbers, without `v` and without leading zeroes."""
     parts = text.removeprefix("v").split(".", 2)
     for place, part in enumerate(parts):
         if len(part) > 1:

@@ -28,7 +28,7 @@ POOL = ""
 
 
 class ExtendedNode(Protocol):
-    """One node as plugins see it: a view of it has its extended resources."""
+    """One node as plugins see it, with its extended resources."""
 
     def extended(self, resource_type: str) -> ExtendedResource | None: ...
 
@@ -47,27 +47,27 @@ class Admission(NamedTuple):
 class ExtendedResource(ABC):
     """What one node has of a resource, and what its pods use of it.
 
-    It decides by the pods that it was told of and by nothing else, in whatever order they came.
+    It depends on the pods that were added and on nothing else, in whatever order they came.
     """
 
     @abstractmethod
     def add_pod(self, pod: Pod) -> None:
-        """A pod is on the node from now on. Raising leaves it out, and is reported."""
+        """Counts a pod on the node. If it raises, the pod is left out and that is reported."""
 
     @abstractmethod
     def remove_pod(self, pod: Pod) -> None:
-        """A pod that was added is gone: what `add_pod` did is undone."""
+        """Undoes what `add_pod` did for a pod that is gone."""
 
     @abstractmethod
     def admit_pod(self, pod: Pod) -> Admission:
-        """What a pod asks for, and what is left for it. Changes nothing."""
+        """Returns what a pod requests and what is left for it. Changes nothing."""
 
     def copy(self) -> Self:
-        """One that can be changed without changing this one."""
+        """Returns a copy that can be changed on its own."""
         return deepcopy(self)
 
     def figures(self) -> Mapping[str, int]:
-        """Its numbers, for columns, for people and to compare: all integers that it holds."""
+        """Returns all integers that it holds, for columns, for people and for comparison."""
         held = vars(self).items()
         return {name: value for name, value in held if type(value) is int}
 
@@ -76,24 +76,24 @@ R = TypeVar("R", bound=ExtendedResource)
 
 
 class ExtendedCache(ABC, Generic[R]):
-    """The resources of one type, by node name or POOL. A node need not be there yet."""
+    """The resources of one type, by node name or POOL. A node need not exist yet."""
 
     resource_type: str
 
     @abstractmethod
     def get(self, node_name: str) -> R | None:
-        """The resource with its pods counted; it is to be read, not kept."""
+        """Returns the resource with its pods counted; read it, do not keep it."""
 
     @abstractmethod
     def set(self, node_name: str, resource: R) -> None:
         """Sets what a node has: a new resource without pods, or the changed one that `get` gave.
 
-        The pods of the node are counted in it before anyone sees it.
+        The pods of the node are counted in it before anything reads it.
         """
 
     @abstractmethod
     def remove(self, node_name: str) -> None:
-        """The node has nothing of it any more."""
+        """Removes the resource from the node."""
 
 
 class Handle(ABC, Generic[R]):
@@ -113,15 +113,15 @@ class Handle(ABC, Generic[R]):
 
     @property
     def kinds(self) -> tuple[CustomKind, ...]:
-        """All custom resources that it follows; one that follows several says so here."""
+        """Returns all custom resources that it follows; override it to follow several."""
         return () if self.kind is None else (self.kind,)
 
     def run(self, cache: ExtendedCache[R], informer: Informer) -> None:
-        """Called once, before the first event: the time to listen to the informer."""
+        """Called once, before the first event: listen to the informer here."""
         self.cache = cache
 
     def get(self, node: ExtendedNode | str) -> R | None:
-        """The resource of a node: as it is for its name, as it would be there for a view.
+        """Returns the resource of a node: for a name the present one, for a view the one there.
 
         Plugins pass the view that they were given, which may be one of a what-if.
         """
@@ -156,7 +156,7 @@ class HandleRegistry:
         self._is_closed = False
 
     def register(self, resource_type: str, make: Callable[[], H]) -> H:
-        """The handle of a type: the one that is there already, else a new one.
+        """Returns the handle of a type: the existing one, else a new one.
 
         A plugin that registers a type in two ways checks which of them it got.
         """
@@ -168,11 +168,11 @@ class HandleRegistry:
         return cast(H, handle)
 
     def expect(self, resource_type: str, reader: str) -> None:
-        """A plugin will read a resource that another one registers, now or later."""
+        """Notes that a plugin reads a resource that another one registers, now or later."""
         self._readers.setdefault(resource_type, []).append(reader)
 
     def close(self) -> None:
-        """All plugins are made: a handle that is registered later is refused."""
+        """Refuses further handles, because all plugins are made."""
         self._is_closed = True
 
     def __iter__(self) -> Iterator[tuple[str, Handle[Any]]]:
@@ -180,14 +180,14 @@ class HandleRegistry:
 
     @property
     def unowned(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Types that nobody registers, and the plugins that would read them."""
+        """Returns types that no plugin registers, and the plugins that would read them."""
         for resource_type, readers in self._readers.items():
             if resource_type not in self._handles:
                 yield resource_type, tuple(dict.fromkeys(readers))
 
     @property
     def kinds(self) -> tuple[CustomKind, ...]:
-        """The custom resources that somebody must watch for the handles, each object once."""
+        """Returns the custom resources to watch for the handles, each once."""
         found: dict[CustomKind, dict[tuple[str, str] | None, CustomKind]] = {}
         for handle in self._handles.values():
             for kind in handle.kinds:
@@ -201,16 +201,16 @@ class HandleRegistry:
 
 
 def kind_of_change(number: int) -> Change:
-    """The kind of change of the resource type that was registered at a place."""
+    """Returns the kind of change for the resource type that was registered at a position."""
     return Change(1 << (_FIRST_KIND + number % _KINDS))
 
 
 class ObjectPerNode(Handle[R]):
-    """Sets what each object says of its node. Authors say how an object is read.
+    """Sets what each object says about its node. Authors define how an object is read.
 
-    Objects may come before or after their node and its pods, move to another node, and go. An
-    object that cannot be read changes nothing: what the one before it said stays. One that is too
-    old counts as gone, unless `read_old` says otherwise.
+    Objects may come before or after their node and its pods, move to another node, and be deleted.
+    An object that cannot be read changes nothing: the one before it still counts. One that is too
+    old counts as deleted, unless `read_old` says otherwise.
     """
 
     def __init__(self) -> None:
@@ -219,10 +219,10 @@ class ObjectPerNode(Handle[R]):
 
     @abstractmethod
     def read(self, item: CustomObject) -> tuple[str, R]:
-        """The name of the node, and what it has; raises DecodeError naming the field."""
+        """Returns the name of the node, and what it has; raises DecodeError naming the field."""
 
     def read_old(self, item: CustomObject) -> tuple[str, R] | None:
-        """What counts for the node of an object that is too old; None is nothing."""
+        """Returns what counts for the node of an object that is too old; None for nothing."""
         return None
 
     def run(self, cache: ExtendedCache[R], informer: Informer) -> None:
@@ -261,7 +261,7 @@ class ObjectPerNode(Handle[R]):
             self._settle(node_name, said)
 
     def _settle(self, node_name: str, said: Mapping[str, R]) -> None:
-        """Sets what holds for a node: of several objects the first by name, in whatever order."""
+        """Sets what counts for a node: of several objects the first by name."""
         if said:
             self.cache.set(node_name, said[min(said)])
         else:

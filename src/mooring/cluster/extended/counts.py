@@ -1,4 +1,4 @@
-"""The pods counted in extended resources, and the figures of these as columns."""
+"""Counts pods in extended resources, and keeps the figures of these as columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .contract import ExtendedResource
 
 
 class ExtendedColumns:
-    """Which rows have a resource, and the figures that its handle asks to be kept."""
+    """The rows that have a resource, and the figures that its handle wants kept."""
 
     __slots__ = ("_figures", "_places", "_present")
 
@@ -33,7 +33,7 @@ class ExtendedColumns:
         return freeze(self._figures[self._places[name]])
 
     def at(self, row: int) -> list[int] | None:
-        """The figures of one row, in the order of `names`; None where there is no resource."""
+        """Returns the figures of one row, in the order of `names`; None without a resource."""
         return self._figures[:, row].tolist() if self._present[row] else None
 
     @property
@@ -68,9 +68,9 @@ _MOST = 2**53
 
 
 class Counted:
-    """A resource with the pods of its node: what it is without any, and these on top.
+    """A resource with the pods of its node: the resource without any, and these on top.
 
-    That holds even where `add_pod` or `remove_pod` raises half way: then all is counted anew.
+    This holds even if `add_pod` or `remove_pod` raises half way: then all is counted anew.
     """
 
     __slots__ = ("_empty", "figures", "pods", "resource")
@@ -82,18 +82,18 @@ class Counted:
         self.figures = _figures(self.resource)
 
     def empty(self) -> ExtendedResource:
-        """The resource as it would be without pods."""
+        """Returns the resource as it would be without pods."""
         return self._empty.copy()
 
     def without_pods(self) -> ExtendedResource:
-        """The resource as it is now, somebody having changed it, with its pods taken off."""
+        """Returns the present resource, which somebody changed, with its pods removed."""
         resource = self.resource.copy()
         for pod in self.pods.values():
             resource.remove_pod(pod)
         return resource
 
     def copy(self) -> Counted:
-        """One that can be counted in without changing this one."""
+        """Returns a copy that can be changed on its own."""
         other = object.__new__(Counted)
         other._empty = self._empty
         other.resource = self.resource.copy()
@@ -102,7 +102,7 @@ class Counted:
         return other
 
     def add(self, pod: Pod) -> dict[str, BaseException]:
-        """Counts a pod; tells what was raised, by the uid of the pod that is left out for it."""
+        """Counts a pod; returns what was raised, by the uid of the pod that is left out for it."""
         try:
             self.resource.add_pod(pod)
             self.figures = _figures(self.resource)
@@ -114,7 +114,7 @@ class Counted:
         return {}
 
     def remove(self, uid: str) -> dict[str, BaseException]:
-        """Takes a pod off; one that was left out is not there to be taken off."""
+        """Removes a pod; a pod that was left out needs no removal."""
         pod = self.pods.pop(uid, None)
         if pod is None:
             return {}
@@ -128,7 +128,7 @@ class Counted:
         return {}
 
     def _recount(self) -> dict[str, BaseException]:
-        """Counts all pods anew; tells which of them are left out because of what they raised."""
+        """Counts all pods anew; returns those that are left out, with what they raised."""
         left_out: dict[str, BaseException] = {}
         while (failed := self._replay()) is not None:
             uid, error = failed
@@ -138,7 +138,7 @@ class Counted:
         return left_out
 
     def _replay(self) -> tuple[str, BaseException] | None:
-        """Counts all pods in a copy; None if that went well, else with whom it did not."""
+        """Counts all pods in a copy; returns None on success, else the pod that failed."""
         last = ""
         try:
             fresh = self._empty.copy()
@@ -154,5 +154,5 @@ class Counted:
 
 
 def _figures(resource: ExtendedResource) -> Mapping[str, int]:
-    """The figures of a resource, within what a column holds."""
+    """Returns the figures of a resource, within what a column holds."""
     return {name: max(-_MOST, min(int(value), _MOST)) for name, value in resource.figures().items()}

@@ -1,4 +1,4 @@
-"""Custom objects and those who want to hear of them, and reports of what went wrong with them."""
+"""Informs handles about custom objects, and reports what goes wrong with them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _Identity = tuple[str, str]
 
 
 class Informer:
-    """Tells a handle of the objects of its custom resources, as they are now and from then on.
+    """Tells a handle about the objects of its custom resources, now and from then on.
 
-    It also tells of nodes, and of objects that nobody has written to for too long, by the time that
-    comes with events. A listener that raises is reported, with the object and what was raised:
-    `DecodeError` names the field. It hears of the object again when that changes.
+    It also tells about nodes, and about objects that were not written for too long, by the time of
+    events. A listener that raises is reported, with the object and what was raised: `DecodeError`
+    names the field. It is told about the object again when that changes.
     """
 
     def __init__(
@@ -54,17 +54,17 @@ class Informer:
         return (item for source in self._sources for item in source.values())
 
     def listen(self, applied: Listener, removed: Listener, expired: Listener | None = None) -> None:
-        """`applied` is called with every new or changed object, `removed` with those gone.
+        """Registers functions for new or changed objects (`applied`) and deleted ones (`removed`).
 
-        `expired` is called with one that is older than the handle's `max_age`; when there is news
-        of it, `applied` is called again.
+        `expired` is called with an object that is older than the handle's `max_age`; when there is
+        news of it, `applied` is called again.
         """
         self._listeners.append((applied, removed, expired))
         for item in list(self.objects):
             self._call(applied, item)
 
     def listen_to_nodes(self, applied: NodeListener, removed: NodeListener) -> None:
-        """`applied` is called with every new or changed node, `removed` with those gone."""
+        """Registers functions for new or changed nodes and for deleted ones."""
         self._node_listeners.append((applied, removed))
 
     def applied(self, item: CustomObject) -> None:
@@ -91,7 +91,7 @@ class Informer:
     # Ages
 
     def hear(self, item: CustomObject, now: float, is_news: bool) -> None:
-        """An object was written to, whether or not it says anything new."""
+        """Notes that an object was written, whether or not it says anything new."""
         if self._max_age is not None:
             who = _identity(item)
             if who not in self._heard:
@@ -110,11 +110,11 @@ class Informer:
 
     @property
     def next_expiry(self) -> float:
-        """Before this time no object becomes too old."""
+        """Returns a time before which no object becomes too old."""
         return self._due[0][0] if self._due else inf
 
     def expire(self, now: float) -> None:
-        """Tells of the objects that are too old by now."""
+        """Tells the handle about objects that are too old by now."""
         assert self._max_age is not None, "only informers with an age have something due"
         while self._due and self._due[0][0] <= now:
             _, who = heappop(self._due)
@@ -167,7 +167,7 @@ class CustomObjects:
         self._informers: list[Informer] = []
 
     def informer(self, kinds: Iterable[CustomKind], max_age: float | None = None) -> Informer:
-        """An informer of its own for a handle; one without a kind tells of nodes only."""
+        """Returns a new informer for a handle; one without a kind tells about nodes only."""
         wanted = dict.fromkeys((kind.api_version, kind.kind) for kind in kinds)
         followed = [self._known[each] for each in wanted]
         informer = Informer((each.objects for each in followed), self._reports, max_age)
@@ -177,7 +177,7 @@ class CustomObjects:
         return informer
 
     def kind_of(self, item: CustomObject) -> CustomKind | None:
-        """The kind of an object if anyone asked for it."""
+        """Returns the kind of an object if a handle asked for it."""
         known = self._known.get((item.api_version, item.kind))
         return None if known is None else known.kind
 
@@ -193,7 +193,7 @@ class CustomObjects:
         return before
 
     def remove(self, item: CustomObject) -> CustomObject | None:
-        """An object is gone; returns what it was."""
+        """Removes an object; returns its last form."""
         known = self._known[item.api_version, item.kind]
         before = known.objects.pop(item.key, None)
         if before is not None:
@@ -204,7 +204,7 @@ class CustomObjects:
     # Nodes and ages
 
     def put_node(self, node: Node) -> None:
-        """A node has come or changed."""
+        """Takes in a node that came or changed."""
         for informer in self._informers:
             informer.node_applied(node)
 
@@ -213,16 +213,16 @@ class CustomObjects:
             informer.node_removed(node)
 
     def is_old(self, item: CustomObject) -> bool:
-        """Whether an object no longer counts for somebody: then any news of it is news."""
+        """Whether an object no longer counts for some handle, so that any news of it matters."""
         return any(each.is_old(item) for each in self._known[item.api_version, item.kind].informers)
 
     @property
     def next_expiry(self) -> float:
-        """Before this time no object becomes too old."""
+        """Returns a time before which no object becomes too old."""
         return min((each.next_expiry for each in self._informers), default=inf)
 
     def expire(self, now: float) -> None:
-        """Tells handles of objects that are too old by now."""
+        """Tells handles about objects that are too old by now."""
         for informer in self._informers:
             if informer.next_expiry <= now:
                 informer.expire(now)
@@ -237,7 +237,7 @@ def _says_the_same(one: CustomObject, other: CustomObject) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """The kind and the text of what some plugin raised, and where."""
+    """Describes what a plugin raised: type, text and place."""
     name = type(error).__name__
     try:
         text = f"{name}: {error}"
@@ -256,7 +256,7 @@ def _calls_plugins(file: str) -> bool:
 
 
 def _locate(error: BaseException) -> str:
-    """The file and line of a plugin that raised something; empty if no line of it has run."""
+    """Returns the file and line of the plugin that raised; empty if no line of it has run."""
     if isinstance(error, MooringError):
         # It is about an object, not about the plugin.
         return ""
@@ -269,7 +269,7 @@ def _locate(error: BaseException) -> str:
 
 
 class Reports:
-    """Texts that wait to be told. The same is not told again until it was forgotten."""
+    """Texts that wait to be reported. Each is reported once until it is forgotten."""
 
     def __init__(self) -> None:
         self._told: dict[Hashable, str] = {}
@@ -282,10 +282,10 @@ class Reports:
             self.waiting.append(text)
 
     def forget(self, about: Hashable) -> None:
-        """It is over: should it begin again, it is news."""
+        """Forgets a text, so that it is reported if it comes again."""
         self._told.pop(about, None)
 
     def take(self) -> list[str]:
-        """All that has not been told yet."""
+        """Returns all texts that were not reported yet."""
         taken, self.waiting = self.waiting, []
         return taken

@@ -1,4 +1,4 @@
-"""Extended resources by type and row: as they are, and as they would be."""
+"""Extended resources by type and row: the present ones, and those of a what-if."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Note = Callable[[int, int], None]
 
 
 class ExtendedTable:
-    """All resources of one type. Those whose node is there have its row as well."""
+    """All resources of one type. Those of an existing node have its row as well."""
 
     __slots__ = (
         "_reports",
@@ -59,11 +59,11 @@ class ExtendedTable:
         self.columns = ExtendedColumns(handle.columns, capacity)
 
     def counts(self, pod: Pod) -> bool:
-        """Whether the pod can use any of it, as the handle says; a handle that breaks counts it."""
+        """Whether the pod can use any of it; a handle that fails counts as yes."""
         return self._ask("counts", True, pod)
 
     def counts_alike(self, known: Pod, seen: Pod) -> bool:
-        """Whether two forms of a pod use the same; a handle that breaks counts the pod anew."""
+        """Whether two forms of a pod use the same; a handle that fails counts as no."""
         return self._ask("counts_alike", False, known, seen)
 
     def _ask(self, method: str, otherwise: bool, *pods: Pod) -> bool:
@@ -93,23 +93,23 @@ class ExtendedView(ABC):
         return iter(self._tables)
 
     def change(self, resource_type: str) -> Change:
-        """The kind of change that tells of a type; none if nobody registered it."""
+        """Returns the kind of change for a type; none if it is not registered."""
         table = self._tables.get(resource_type)
         return Change.NONE if table is None else Change(table.change)
 
     def columns(self, resource_type: str) -> ExtendedColumns | None:
-        """The columns of a type; None if nobody registered it."""
+        """Returns the columns of a type; None if it is not registered."""
         table = self._tables.get(resource_type)
         return None if table is None else table.columns
 
     def resource(self, resource_type: str, row: int) -> ExtendedResource | None:
-        """What a row has, with its pods counted."""
+        """Returns what a row has, with its pods counted."""
         table = self._tables.get(resource_type)
         counted = None if table is None else table.by_row.get(row)
         return None if counted is None else counted.resource
 
     def pool(self, resource_type: str) -> ExtendedResource | None:
-        """What the cluster has as a whole, with all placed pods counted, in a what-if as well.
+        """Returns what the cluster has as a whole, with all placed pods counted, also in a what-if.
 
         A filter that reads it follows pods that would come or go in what it prepares.
         """
@@ -118,11 +118,11 @@ class ExtendedView(ABC):
 
     @abstractmethod
     def layer(self) -> ExtendedLayer:
-        """The same, to be changed on its own."""
+        """Returns a layer that can be changed on its own."""
 
 
 class ExtendedResources(ExtendedView):
-    """The resources as they are. The cluster tells of every node and pod in passing."""
+    """The present resources. The cluster passes every node and pod to it."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class ExtendedResources(ExtendedView):
                 raise RuntimeError(f"extended resource {resource_type}: {told}") from error
 
     def cache(self, resource_type: str) -> ExtendedCache[Any]:
-        """The cache of a type that was registered."""
+        """Returns the cache of a registered type."""
         return _Cache(self, resource_type)
 
     def tables(self) -> Iterable[ExtendedTable]:
@@ -179,7 +179,7 @@ class ExtendedResources(ExtendedView):
     # Nodes
 
     def join(self, row: int, node_name: str) -> None:
-        """A row was given to a node; its pods come next."""
+        """Takes in that a row was given to a node; its pods come next."""
         for table in self._tables.values():
             counted = table.by_node.get(node_name)
             if counted is not None:
@@ -187,15 +187,15 @@ class ExtendedResources(ExtendedView):
                 table.columns.put(row, counted.figures)
 
     def put_node(self, node: Node) -> None:
-        """A node has come or changed: handles may follow it."""
+        """Takes in a node that came or changed, which handles may follow."""
         self.custom.put_node(node)
 
     def remove_node(self, node: Node) -> None:
-        """A node is gone: handles may have followed it."""
+        """Takes in that a node is gone, which handles may have followed."""
         self.custom.remove_node(node)
 
     def leave(self, row: int) -> None:
-        """A node has lost its pods, and is about to lose its row."""
+        """Takes in that a node has lost its pods and is about to lose its row."""
         for table in self._tables.values():
             if table.by_row.pop(row, None) is not None:
                 table.columns.clear(row)
@@ -207,7 +207,7 @@ class ExtendedResources(ExtendedView):
     # Pods
 
     def kinds(self, pod: Pod) -> int:
-        """The kinds of change that the coming or going of a pod is."""
+        """Returns the kinds of change when a pod comes or goes."""
         kinds = 0
         for table in self._tables.values():
             if table.counts(pod):
@@ -223,7 +223,7 @@ class ExtendedResources(ExtendedView):
             self._remove(table, pod, row)
 
     def replace_pod(self, known: Pod, seen: Pod, row: int) -> None:
-        """A pod is seen in a newer form, which counts for the same in everything else."""
+        """Takes in a newer form of a pod that counts for the same in everything else."""
         for table in self._tables.values():
             if not table.counts_alike(known, seen):
                 self._remove(table, known, row)
@@ -231,7 +231,7 @@ class ExtendedResources(ExtendedView):
                 self._note(row, table.change)
 
     def forget(self, pod: Pod) -> None:
-        """A pod is gone for good."""
+        """Forgets a pod that is gone for good."""
         for resource_type in self._tables:
             self.reports.forget((resource_type, pod.uid))
 
@@ -322,7 +322,7 @@ class ExtendedResources(ExtendedView):
             self._note(row, table.change)
 
     def empties(self) -> Iterator[tuple[str, str, ExtendedResource]]:
-        """Every resource as it would be without pods, with its type and node."""
+        """Yields every resource as it would be without pods, with its type and node."""
         for resource_type, table in self._tables.items():
             for node_name, counted in table.by_node.items():
                 yield resource_type, node_name, counted.empty()
@@ -333,15 +333,15 @@ class ExtendedResources(ExtendedView):
 
     @property
     def next_expiry(self) -> float:
-        """Before this time nothing that was told becomes too old."""
+        """Returns a time before which nothing becomes too old."""
         return self.custom.next_expiry if self._ages else inf
 
     def stop_ageing(self) -> None:
-        """From now on nothing becomes too old: what tells it stands still."""
+        """Lets nothing become too old from now on, because its source stands still."""
         self._ages = False
 
     def expire(self, now: float) -> None:
-        """What was told too long ago no longer counts."""
+        """Drops what is too old by now."""
         self.custom.expire(now)
 
 
@@ -363,7 +363,7 @@ class _Cache(ExtendedCache[Any]):
 
 
 class ExtendedLayer(ExtendedView):
-    """The resources as they would be with some pods more or fewer: copies, made when changed."""
+    """The resources of a what-if: copies, made when pods are added or removed."""
 
     def __init__(
         self,
@@ -411,7 +411,7 @@ class ExtendedLayer(ExtendedView):
                     self._changed[table.resource_type][0].put(row, counted.figures)
 
     def _own(self, table: ExtendedTable, row: int) -> Counted | None:
-        """The copy of what a row has. One that cannot be copied counts as not there."""
+        """Returns the copy for a row. A resource that cannot be copied counts as absent."""
         live = table.by_row.get(row)
         if live is None:
             return None
@@ -434,10 +434,10 @@ Figures = Mapping[str, Mapping[str, Mapping[str, int]]]
 
 
 def extended_figures(resources: ExtendedResources) -> Figures:
-    """The figures of every resource with its pods counted, by type and node name.
+    """Returns the figures of every resource with its pods counted, by type and node name.
 
-    Resources whose node is not there are among them: nothing is counted in these. What the cluster
-    has as a whole has an empty name.
+    It includes resources whose node does not exist, which count no pods. The name of a pool is
+    empty.
     """
     return {
         table.resource_type: {name: dict(counted.figures) for name, counted in _by_name(table)}
@@ -452,7 +452,7 @@ def _by_name(table: ExtendedTable) -> Iterator[tuple[str, Counted]]:
 
 
 def extended_lines(resources: ExtendedResources) -> Iterator[str]:
-    """The same in lines for a log, one per type and node."""
+    """Yields the same as lines for a log, one per type and node."""
     for resource_type, nodes in extended_figures(resources).items():
         for name, figures in nodes.items():
             text = " ".join(f"{figure}={value}" for figure, value in figures.items())

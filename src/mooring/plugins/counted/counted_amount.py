@@ -1,4 +1,4 @@
-"""A counted amount as an extended resource, and the handles that learn how much there is."""
+"""A counted amount as an extended resource, and the handles that learn its capacity."""
 
 from __future__ import annotations
 
@@ -36,13 +36,16 @@ CAPACITY, USED, OLD = "capacity", "used", "old"
 
 @dataclass(frozen=True, slots=True)
 class PodUse:
-    """Where pods say how much they use: in an annotation, or in what their containers request."""
+    """Where pods say how much they use: in an annotation, or in their containers' requests."""
 
     annotation: str
     resource: str
 
     def amount(self, pod: Pod) -> int:
-        """What a pod asks for, 0 if it says nothing; raises DecodeError naming the annotation."""
+        """Returns what a pod asks for, 0 if it says nothing.
+
+        Raises DecodeError naming the annotation.
+        """
         if self.annotation:
             text = pod.annotations.get(self.annotation)
             return 0 if text is None else _read_annotation(self.annotation, text)
@@ -50,7 +53,7 @@ class PodUse:
         return next((min(n, MOST_COUNTED) for name, n in requests if name == self.resource), 0)
 
     def is_said(self, pod: Pod) -> bool:
-        """Whether a pod says anything, be it unreadable."""
+        """Whether a pod says anything, even if it cannot be read."""
         return self.annotation in pod.annotations if self.annotation else bool(self.amount(pod))
 
 
@@ -86,7 +89,7 @@ class CountedAmount(ExtendedResource):
 
 
 class CountedHandle(Handle[CountedAmount]):
-    """What all handles of counted resources share: which pods count. `settings` made it."""
+    """The common part of all handles of counted resources: which pods count."""
 
     columns = (CAPACITY, USED, OLD)
 
@@ -188,7 +191,7 @@ class _OneObject(CountedHandle):
     def _removed(self, item: CustomObject) -> None: ...
 
     def _expired(self, item: CustomObject) -> None:
-        """Only objects with an age become too old."""
+        """Does nothing: only objects with an age become too old."""
 
 
 class ConfigMapAmounts(_OneObject):
@@ -226,7 +229,7 @@ class ConfigMapAmounts(_OneObject):
 
 
 class PoolAmount(_OneObject):
-    """Follows the object or the key of a ConfigMap that tells what the cluster has."""
+    """Follows the object or the key of a ConfigMap that says what the cluster has."""
 
     def __init__(self, settings: CountedPool, told: ObjectCapacity | ConfigMapCapacity) -> None:
         super().__init__(settings, told.custom_kind)
@@ -253,7 +256,7 @@ class PoolAmount(_OneObject):
 
 
 def make_node_handle(settings: CountedResource) -> CountedHandle:
-    """The handle that learns what nodes have."""
+    """Makes the handle that learns what nodes have."""
     capacity = settings.capacity
     if capacity.object is not None:
         return ObjectAmounts(settings, capacity.object)
@@ -263,7 +266,7 @@ def make_node_handle(settings: CountedResource) -> CountedHandle:
 
 
 def make_pool_handle(settings: CountedPool) -> CountedHandle:
-    """The handle that learns what the cluster has."""
+    """Makes the handle that learns what the cluster has."""
     told = settings.capacity.object or settings.capacity.config_map
     assert told is not None, "the configuration was checked"
     return PoolAmount(settings, told)

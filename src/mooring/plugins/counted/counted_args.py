@@ -1,4 +1,4 @@
-"""The arguments of CountedResources and CountedPools: what is counted, and where it is told."""
+"""The arguments of CountedResources and CountedPools: what is counted, and where it is written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Problems = Iterator[tuple[str, str]]
 
 
 class ObjectCapacity(Wire, frozen=True):
-    """Custom objects that tell amounts, and the paths of their fields."""
+    """Custom objects that contain amounts, and the paths of their fields."""
 
     api_version: str = ""
     kind: str = ""
@@ -60,7 +60,7 @@ class ObjectCapacity(Wire, frozen=True):
 
 
 class ConfigMapCapacity(Wire, frozen=True):
-    """One ConfigMap that tells amounts: by the names of nodes, or of a pool under one key."""
+    """One ConfigMap that contains amounts: by node name, or of a pool under one key."""
 
     namespace: str = ""
     name: str = ""
@@ -86,7 +86,7 @@ class ConfigMapCapacity(Wire, frozen=True):
 
 
 class CountedCapacity(Wire, frozen=True):
-    """Where is told how much there is; one of these."""
+    """Where the capacity is written; exactly one of these."""
 
     node_label: str = ""
     node_annotation: str = ""
@@ -103,7 +103,7 @@ class CountedCapacity(Wire, frozen=True):
 
 
 class CountedResource(Wire, frozen=True):
-    """Something that nodes have and pods use: where both is told, and what to do about it."""
+    """Something that nodes have and pods use: where both are written, and how to score it."""
 
     name: str = ""
     capacity: CountedCapacity = CountedCapacity()
@@ -167,7 +167,7 @@ class CountedPoolsArgs(Wire, frozen=True):
 
 
 def use_problems(name: str, annotation: str, resource: str) -> _Problems:
-    """What is wrong with the name of a resource, or with how pods ask for it."""
+    """Returns what is wrong with the name of a resource, or with how pods ask for it."""
     if not name:
         yield "name", "is required"
     if bool(annotation) == bool(resource):
@@ -175,7 +175,7 @@ def use_problems(name: str, annotation: str, resource: str) -> _Problems:
 
 
 def list_problems(field: str, listed: tuple[CountedResource | CountedPool, ...]) -> _Problems:
-    """What is wrong with the entries of a list; two must not have one name."""
+    """Returns what is wrong with the entries of a list; two must not have one name."""
     seen: set[str] = set()
     for at, each in enumerate(listed):
         for where, message in each.problems():

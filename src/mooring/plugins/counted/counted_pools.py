@@ -20,7 +20,7 @@ from .counting_plugin import CountingPlugin
 
 @dataclass(frozen=True, slots=True)
 class PoolDemand:
-    """What a pod asks for of one pool, and how much of it there is and is used."""
+    """What a pod requests of one pool, and how much of it there is and is used."""
 
     name: str
     amount: int
@@ -31,7 +31,7 @@ class PoolDemand:
 
     @property
     def refusal(self) -> Reason | None:
-        """Why the pool does not suffice."""
+        """Returns why the pool does not suffice."""
         name = self.name
         if self.capacity is None:
             return Reason(f"the pool {name} is not known", Code.UNRESOLVABLE)
@@ -49,7 +49,7 @@ PoolDemands = tuple[PoolDemand, ...]
 
 
 class CountedPools(PreFilter[PoolDemands], Filter[PoolDemands], CountingPlugin):
-    """Compares what pods ask for with what is left of each pool."""
+    """Compares the requests of pods with what is left of each pool."""
 
     name = "CountedPools"
     Args = CountedPoolsArgs
@@ -80,7 +80,7 @@ class CountedPools(PreFilter[PoolDemands], Filter[PoolDemands], CountingPlugin):
         return self._move(prepared, pod, -1)
 
     def _move(self, prepared: PoolDemands, pod: Pod, sign: int) -> PoolDemands:
-        """The demands as if a pod came or went; the same value if it uses none of them."""
+        """Returns the demands as if a pod came or went; the same value if it uses none of them."""
         uses = [self._readable(each.name, pod) for each in prepared]
         if not any(uses):
             return prepared

@@ -27,7 +27,7 @@ from .counting_plugin import CountingPlugin
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a pod asks for of one resource, and what to do about it."""
+    """What a pod requests of one resource, and how to judge it."""
 
     resource_type: str
     amount: int
@@ -70,7 +70,7 @@ class CountedResources(
         super().__init__(self._resources, handles)
 
     def _demands(self, pod: Pod) -> Iterator[tuple[CountedResource, Demand]]:
-        """What a pod asks for; raises DecodeError naming an annotation."""
+        """Yields what a pod asks for; raises DecodeError naming an annotation."""
         for each in self._resources:
             amount = self._handles[each.name].use.amount(pod)
             if amount:
@@ -118,7 +118,7 @@ class CountedResources(
     def advise(
         self, pod: Pod, prepared: Demands | None, nodes: Nodes, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
-        """Ask for less, or for nothing."""
+        """Advises to request less, or nothing."""
         for each in self._resources:
             use = self._handles[each.name].use
             if each.filter and use.is_said(pod):
@@ -183,7 +183,7 @@ def _figures(demand: Demand, nodes: Nodes, row: RowFacts) -> list[int] | None:
 def advise_on_amount(
     pod: Pod, use: PodUse, name: str, nodes: Nodes, rows: NDArray[np.intp]
 ) -> Iterator[Advice]:
-    """A counted resource that is short on some nodes, or not known there."""
+    """Yields advice about a counted resource that is short on some nodes, or not known there."""
     columns, asked = nodes.extended.columns(name), use.amount(pod)
     if columns is None or not asked:
         return
@@ -203,12 +203,12 @@ def advise_on_amount(
 
 
 def advise_on_annotation(pod: Pod, use: PodUse) -> Advice:
-    """An annotation that cannot be read."""
+    """Yields advice about an annotation that cannot be read."""
     return Advice(f"annotation {use.annotation} is no quantity", _ask(use, None))
 
 
 def _ask(use: PodUse, amount: int | None) -> tuple[AnyEdit, ...]:
-    """Has the pod ask for so much, or for nothing. What containers request is not changed."""
+    """Makes the edit by which the pod requests that much, or nothing, by its annotation."""
     if not use.annotation:
         return ()
     return (SetAnnotation(use.annotation, str(amount) if amount else None),)

@@ -1,4 +1,4 @@
-"""What plugins have in common that count by configuration: handles, signatures and wake-ups."""
+"""The common part of plugins that count by configuration: handles, signatures and wake-ups."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class CountingPlugin(Sign):
         return cls(args, handles)
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        """What a pod asks for of each resource, or what is wrong with how it asks."""
+        """Returns what a pod asks for of each resource, or what is wrong with how it asks."""
         try:
             return tuple(handle.use.amount(pod) for handle in self._handles.values())
         except DecodeError as error:
             return str(error)
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
-        """The changes of the resources that a pod asks for."""
+        """Returns the changes of the resources that a pod asks for."""
         change, handles = nodes.extended.change, self._handles.items()
         return Change(unite(int(change(name)) for name, each in handles if each.use.is_said(pod)))
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        """After what is told changes, and after pods that use any of it leave or use less."""
+        """Returns events: a changed capacity, and pods that leave or use less of it."""
         handles = self._handles.values()
         kinds = dict.fromkeys(kind.resource for handle in handles for kind in handle.kinds)
         return (
@@ -70,7 +70,7 @@ class CountingPlugin(Sign):
 def _register(
     plugin: str, settings: CountedResource | CountedPool, handles: HandleRegistry
 ) -> CountedHandle:
-    """The handle of a resource, which profiles share; they must agree on how it is counted."""
+    """Returns the handle of a resource, which profiles share; they must count it alike."""
 
     def make() -> CountedHandle:
         if isinstance(settings, CountedPool):

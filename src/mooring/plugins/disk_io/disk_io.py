@@ -91,7 +91,7 @@ class DiskIO(
     Sign,
     Advise[Bandwidth],
 ):
-    """Compares what a pod's annotations ask for with what the disks of a node have left."""
+    """Compares the annotations of a pod with what the disks of a node have left."""
 
     name = "DiskIO"
     Args = DiskIOArgs
@@ -243,7 +243,7 @@ class DiskIO(
         return () if self._handle.counts_alike(old, new) else None
 
     def _estimate(self, pod: Pod) -> Bandwidth | None:
-        """What a pod is estimated to use, None if it says nothing; raises DecodeError."""
+        """Returns what a pod is estimated to use, None if it says nothing; raises DecodeError."""
         if not asks(pod):
             return None
         use = estimate(pod, self._args.block_sizes)
@@ -262,7 +262,7 @@ def _figures(nodes: Nodes, row: int) -> list[int] | None:
 
 
 def _describe(item: CustomObject) -> tuple[Any, Bandwidth]:
-    """The node that an object describes, and what it says of it."""
+    """Returns the node that an object describes, and what it says of it."""
     return item.fields.get("spec"), _read(item)
 
 

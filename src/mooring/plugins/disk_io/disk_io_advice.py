@@ -1,4 +1,4 @@
-"""What would help a pod for which disks have too little bandwidth left: ask for less, or none."""
+"""Advice for a pod for which disks have too little bandwidth left: request less, or none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RowNumbers = NDArray[np.intp]
 def advise_on_disks(
     pod: Pod, asked: Bandwidth | None, nodes: Nodes, rows: RowNumbers
 ) -> Iterator[Advice]:
-    """Disk bandwidth that is short, or not known."""
+    """Yields advice about disk bandwidth that is short, or not known."""
     none: tuple[AnyEdit, ...] = tuple(
         SetAnnotation(key, None) for key in (READ, WRITE, BLOCK_SIZE) if key in pod.annotations
     )
@@ -78,5 +78,5 @@ def _less(pod: Pod, asked: Bandwidth, amounts: list[int], who: str) -> Iterator[
 
 
 def _scale(written: str, left: int, estimated: int) -> int:
-    """What to ask for so that so much is estimated: small blocks cost more than they move."""
+    """Returns the request whose estimate is that much: small blocks cost more than they move."""
     return Quantity.parse(written).value * max(left, 0) // estimated

@@ -77,7 +77,7 @@ class DiskIOResource(ExtendedResource):
         self.write_used -= use.write
 
     def admit_pod(self, pod: Pod) -> Admission:
-        """Of the directions that the pod asks for, the one in which less is left over."""
+        """Returns the admission in the direction in which less is left over."""
         use = estimate(pod, self.block_sizes)
         both = (
             Admission(use.read, self.read_capacity - self.read_used),
@@ -125,7 +125,7 @@ def asks(pod: Pod) -> bool:
 
 
 def estimate(pod: Pod, block_sizes: tuple[BlockSize, ...]) -> Bandwidth:
-    """What a pod is estimated to use; raises DecodeError naming an annotation."""
+    """Returns what a pod is estimated to use; raises DecodeError naming an annotation."""
     held = pod.annotations
     return _estimate(held.get(READ), held.get(WRITE), held.get(BLOCK_SIZE), block_sizes)
 
@@ -158,7 +158,7 @@ def node_name(item: CustomObject) -> str:
 
 
 def capacity(item: CustomObject) -> Bandwidth:
-    """What a node can do: as it was measured, if it was, else as it is specified."""
+    """Returns what a node can do: as it was measured, if it was, else as it is specified."""
     return Bandwidth(*(_direction(item, name) for name in ("read", "write")))
 
 

@@ -1,4 +1,4 @@
-"""Advice about the pods that are there already: affinity and anti-affinity."""
+"""Advice about pods that run already: affinity and anti-affinity."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_EVICTED = 50
 
 
 def advise_on_affinity(pod: Pod, nodes: Nodes, rows: RowNumbers) -> Iterator[Advice]:
-    """Pods that are missing nearby, pods that are too near, and pods that want to be alone."""
+    """Yields advice about pods that are missing nearby, too near, or want to be alone."""
     yield from _advise_on_affinity(pod)
     yield from _advise_on_anti_affinity(pod, nodes, rows)
     yield from _advise_on_repelling_pods(pod, nodes, rows)
@@ -103,6 +103,6 @@ def _carries(term: AffinityTerm, except_uid: str, pod: Pod) -> bool:
 
 
 def _find_domain(nodes: Nodes, rows: RowNumbers, key: str) -> RowNumbers:
-    """All rows in the same domains as some rows."""
+    """Returns all rows in the same domains as some rows."""
     codes = nodes.label(key).codes
     return nodes.rows[np.isin(codes[nodes.rows], np.unique(codes[rows]))]

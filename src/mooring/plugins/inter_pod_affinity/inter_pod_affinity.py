@@ -59,7 +59,7 @@ class InterPodAffinityArgs(Wire, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class AffinityRules:
-    """Where the pods are that the required terms speak of."""
+    """Where the pods of the required terms are."""
 
     pod: Pod
     namespace_labels: Labels
@@ -75,7 +75,7 @@ class AffinityRules:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """What all preferences add up to, per topology key."""
+    """The sum of all preferences, per topology key."""
 
     sums: tuple[Presence, ...]
 
@@ -211,7 +211,7 @@ class InterPodAffinity(
 
 
 def _find_broken(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Iterator[tuple[Reason, Mask]]:
-    """Where each kind of rule is broken, in the order in which users read of them."""
+    """Yields where each kind of rule is broken, in the order in which users read of them."""
     if rules.near:
         yield _NO_AFFINITY, _too_far(rules, nodes, rows)
     if rules.unwanted:
@@ -250,7 +250,7 @@ def _any(nodes: Nodes, rows: Rows, presences: Iterable[Presence]) -> Mask:
 
 
 def _move(rules: AffinityRules, nodes: Nodes, pod: Pod, row: int, amount: int) -> AffinityRules:
-    """The rules with one pod more or fewer; the same value if no rule concerns the pod."""
+    """Returns the rules with one pod more or fewer; the same value if no rule concerns the pod."""
     near, unwanted = rules.near, rules.unwanted
     if rules.wanted is not None and rules.wanted.matches(pod):
         near = tuple(presence.moved(row, amount) for presence in near)

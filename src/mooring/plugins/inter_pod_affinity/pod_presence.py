@@ -30,7 +30,7 @@ class Presence:
         return self.counts[self.column.codes[rows]]
 
     def anywhere(self, rows: Rows) -> Mask:
-        """Where there is any such pod in the domain."""
+        """Returns where there is any such pod in the domain."""
         return (self.counts > 0)[self.column.codes[rows]]
 
     def moved(self, row: int, amount: int) -> Presence:
@@ -51,7 +51,7 @@ def presence_of(match: PodMatch | None, key: str, nodes: Nodes) -> Presence:
 
 
 def add_up(parts: Iterable[tuple[DomainCounts, int]]) -> dict[str, Presence]:
-    """The weighted sum of counts, per topology key."""
+    """Returns the weighted sum of counts, per topology key."""
     sums: dict[str, Presence] = {}
     own: set[str] = set()
     for domains, weight in parts:
@@ -72,7 +72,7 @@ def add_up(parts: Iterable[tuple[DomainCounts, int]]) -> dict[str, Presence]:
 
 
 def match_of(terms: tuple[AffinityTerm, ...], workloads: KnownWorkloads) -> PodMatch | None:
-    """Who matches all of the terms of a pod that comes; None if nobody can."""
+    """Returns the match of all terms of an incoming pod; None if no pod can match."""
     pairs = []
     for term in terms:
         if term.selector is None:

@@ -138,7 +138,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         profile: Profile,
         reasons: Counter[str],
     ) -> Candidates:
-        """The nodes that are weighed against each other; `reasons` tells of the others."""
+        """Returns the nodes to choose from; `reasons` is filled for the others."""
         if not nodes.groups.are_placed and not nodes.pod_table().has_below(pod.priority):
             count = _count_helpable(failed, nodes)
             _note(reasons, _NOT_HELPFUL, failed.node_count - count)
@@ -174,7 +174,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
 
 
 def _find_helpable(failed: Failed, nodes: Nodes) -> NDArray[np.intp]:
-    """The rows where evicting might help, in the order in which nodes are visited."""
+    """Returns the rows where evicting might help, in the order in which nodes are visited."""
     if failed.filtered is None:
         return np.zeros(0, np.intp)
     helpable, order = failed.filtered.helpable_rows, nodes.order
@@ -190,7 +190,7 @@ def _put_in_order(rows: NDArray[np.intp], order: NDArray[np.intp]) -> NDArray[np
 
 
 def _count_helpable(failed: Failed, nodes: Nodes) -> int:
-    """How many rows these are."""
+    """Returns how many rows these are."""
     filtered = failed.filtered
     if filtered is None or filtered.amended:
         return len(_find_helpable(failed, nodes))
@@ -204,7 +204,7 @@ def _note(reasons: Counter[str], reason: str, count: int) -> None:
 
 
 def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:
-    """Why nobody may be evicted for a pod; empty if somebody may."""
+    """Returns why no pod may be evicted for a pod; empty if some may."""
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     row = nodes.row(nodes.nominations.node_of(pod))

@@ -1,8 +1,8 @@
-"""Who would have to go on each node for like pods: found once, kept until it changes.
+"""Knows the victims on each node for like pods: found once, kept until something changes.
 
-Many like pods may need victims at once. What evicting does on a node depends on that node alone, as
-long as the filters see other pods only by what is counted of them. So each of the pods looks anew
-only at nodes that changed, and chooses among all as if it had looked at them itself.
+Many like pods may need victims at once. The effect of evictions on a node depends on that node
+alone, as long as the filters see other pods only by counts. So each of the pods looks anew only at
+nodes that changed, and chooses among all as if it had looked at them itself.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _ROW_BY_ROW = 4
 
 @dataclass(frozen=True, slots=True)
 class VictimPlace:
-    """Where the victims on a row are written: at a place of what was found together."""
+    """Where the victims of a row are: at a position of what was found together."""
 
     found: Candidates
     at: int
 
 
 class VictimColumns:
-    """What evicting would do on each row for like pods."""
+    """The effect of evictions on each row, for like pods."""
 
     def __init__(self, spec: PodSpec, reads: Change) -> None:
         # Its identity is part of the key, so that it has to stay alive.
@@ -60,7 +60,7 @@ class VictimColumns:
         self._forget_all(0)
 
     def candidates(self, run: DryRun, rows: NDArray[np.intp], wanted: int) -> Candidates:
-        """The same as `DryRun.candidates`, but for the reasons, which are not counted."""
+        """Returns the same as `DryRun.candidates`, without counted reasons."""
         self._catch_up(run.nodes)
         looked_at = max(wanted + wanted // 4, _AT_ONCE)
         while True:
@@ -144,7 +144,7 @@ class KnownVictims:
         self._columns: dict[Hashable, VictimColumns] = {}
 
     def candidates(self, run: DryRun, rows: NDArray[np.intp], wanted: int) -> Candidates | None:
-        """The candidates that `DryRun` would find; None if only it can tell."""
+        """Returns the candidates that `DryRun` would find; None if only it can tell."""
         nodes, pod = run.nodes, run.pod
         # Rows that only would be have no log, and who is nominated sees its own node differently.
         if nodes.changes is None or nodes.nominations.node_of(pod) or not run.in_columns:
@@ -174,10 +174,10 @@ class KnownVictims:
 
 
 def _find_template(run: DryRun) -> Hashable:
-    """What pods share for which evicting does the same: a template.
+    """Returns what pods share for which evictions have the same effect: a template.
 
-    Of a pod with volumes, which has a template of its own, it is all but the volumes, and what
-    each filter reads of the pod.
+    For a pod with volumes, which has a template of its own, it is everything but the volumes, and
+    what each filter reads of the pod.
     """
     spec = run.pod.spec
     if not spec.volumes:
@@ -195,7 +195,7 @@ def _find_template(run: DryRun) -> Hashable:
 def _find_readers(
     filters: tuple[Filter[Any], ...], skipped: frozenset[str]
 ) -> tuple[Filter[Any], ...]:
-    """The filters that read more of a pod than what is part of the key, volumes left aside."""
+    """Returns the filters that read more of a pod than the key contains, besides volumes."""
     asked = (plugin for plugin in filters if plugin.name not in skipped)
     return tuple(plugin for plugin in asked if not _reads_template_alone(plugin))
 
@@ -206,10 +206,10 @@ def _reads_template_alone(plugin: Filter[Any]) -> bool:
 
 
 def find_hopeful(run: DryRun, rows: Sequence[int]) -> list[int]:
-    """The rows without those that lack room even if all lesser pods leave, or that have none.
+    """Returns rows with lesser pods that might have room without these.
 
     Pods that are nominated to a row take their room there. Only filters that read nothing but
-    figures are asked, so that a row that is left may be one that has no room all the same.
+    figures are asked, so a returned row may still have no room.
     """
     asked = [each for each in run.counting if each.reads_figures_only]
     return [row for row in rows if _is_hopeful(run, row, asked)]

@@ -32,7 +32,7 @@ _MOST_ROWS, _MOST_ONE_BY_ONE = 32, 6
 def advise_on_priority(
     pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
 ) -> EvictionAdvice | None:
-    """The lowest priority at which evicting less important pods makes room somewhere."""
+    """Returns the lowest priority at which evicting less important pods makes room somewhere."""
     if failed.filtered is None:
         return None
     rows = failed.filtered.helpable_rows()[:_MOST_ROWS]
@@ -54,7 +54,7 @@ def advise_on_priority(
 
 
 def _list_priorities(pod: Pod, nodes: Nodes, rows: RowNumbers) -> list[int]:
-    """The priorities that are just above one of a pod there, and not below the pod's own."""
+    """Returns priorities just above that of a pod there, and not below the pod's own."""
     known = {other.priority for row in rows.tolist() for other in nodes.pods(row).values()}
     own = pod.priority
     least = own if pod.spec.preemption_policy == "Never" else own + 1

@@ -34,7 +34,7 @@ class Candidates:
 
     @classmethod
     def of(cls, found: Sequence[tuple[int, tuple[Pod, ...], int]]) -> Candidates:
-        """From rows with their victims and the number of budgets that these break."""
+        """Makes candidates from rows with their victims and the number of broken budgets."""
         columns = [(row, broken, *weigh(victims)) for row, victims, broken in found]
         rows, violations, highest, sums, counts, starts = (
             zip(*columns, strict=True) if columns else ((),) * 6
@@ -50,7 +50,7 @@ class Candidates:
         )
 
     def followed_by(self, other: Candidates) -> Candidates:
-        """These, then the others."""
+        """Returns these candidates, then the others."""
         own = len(self)
         return Candidates(
             np.concatenate((self.rows, other.rows)),
@@ -63,7 +63,7 @@ class Candidates:
         )
 
     def first(self, count: int) -> Candidates:
-        """The first so many."""
+        """Returns the first ones, up to a number."""
         return Candidates(
             self.rows[:count],
             self.violations[:count],
@@ -75,14 +75,14 @@ class Candidates:
         )
 
     def enough(self, wanted: int) -> int | None:
-        """How many were needed to have so many, one without a broken budget among them."""
+        """Returns how many were needed to have that many, with one that breaks no budget."""
         if len(self.rows) < wanted or not len(self.rows):
             return None
         least = int(self.violations.argmin())
         return None if self.violations[least] else max(wanted, least + 1)
 
     def best(self) -> int:
-        """The place of the best: each criterion decides among those equal by all before it."""
+        """Returns the position of the best: each criterion decides among equals of the earlier."""
         places: NDArray[np.intp] | None = None
         for figures in (
             self.violations,
@@ -104,9 +104,9 @@ class Candidates:
 
 
 def weigh(victims: Sequence[Pod]) -> tuple[int, int, int, float]:
-    """Highest priority, sum of shifted priorities, number, earliest start of the highest.
+    """Returns highest priority, sum of shifted priorities, number, earliest start of the highest.
 
-    The first counts as the most important. An extender may have named a lesser one first.
+    The first victim counts as the most important. An extender may have named a lesser one first.
     """
     highest = max(pod.priority for pod in victims)
     return (

@@ -126,7 +126,7 @@ class DryRun:
         return found
 
     def _portions(self, rows: NDArray[np.intp], wanted: int) -> Iterator[NDArray[np.intp]]:
-        """The rows in portions that are looked at together."""
+        """Yields the rows in portions that are looked at together."""
         # Mostly nearly every row is a candidate. In columns a second look costs as much as many
         # rows, so each is larger than all before it; one by one every row costs the same.
         size = max(wanted + wanted // 4, _AT_ONCE) if self.in_columns else max(wanted, 1)
@@ -189,7 +189,7 @@ class DryRun:
         return self._one_by_one(rows, lambda at: self._by_units(rows[at]))
 
     def _by_units(self, row: int) -> RowCandidate | None:
-        """Who must go on one row, where some go together with pods on other rows."""
+        """Returns who must go on one row, where some go together with pods on other rows."""
         units = find_units_on(self.nodes, row, self.pod.priority)
         if not units:
             self.reasons[NO_VICTIMS] += 1
@@ -220,7 +220,7 @@ class DryRun:
         return row, victims, sum(unit.violations for unit in gone)
 
     def _on_row(self, row: int, lesser: Sequence[Pod]) -> RowCandidate | None:
-        """Who must go on one row: exact for whatever the filters read."""
+        """Returns who must go on one row: exact for whatever the filters read."""
         state = RowState(self, WhatIf(self.nodes), row, self.pre_filtered)
         self.work.count(lesser, _WORK_PER_POD, self._work_per_pod)
         for pod in lesser:
@@ -281,7 +281,7 @@ class RowState:
                 self.undo(pod)
 
     def _rows(self, unit: VictimUnit) -> Iterator[tuple[Pod, int]]:
-        """The pods that leave together and matter here, with their rows."""
+        """Yields the pods that leave together and matter here, with their rows."""
         if self.run.in_columns:
             name = self.what_if.name(self.row)
             yield from ((pod, self.row) for pod in unit.pods if pod.node_name == name)
@@ -296,7 +296,7 @@ class RowState:
         self.what_if.remove_pod(pod, self.row)
 
     def refused(self) -> tuple[str, ...]:
-        """Why the row does not take the pod as it is now."""
+        """Returns why the row does not take the pod as it is now."""
         run = self.run
         row = np.array([self.row], np.intp)
         outcome = filter_with_nominated(run.profile, run.pod, self.pre_filtered, self.what_if, row)
@@ -369,7 +369,7 @@ class CountsDryRun:
         return gone
 
     def _crowd(self) -> Usage | None:
-        """What nominated pods take on the rows that have some."""
+        """Returns what nominated pods take on the rows that have some."""
         weight = self._run.nodes.nominated_weight(self._run.pod)
         resources = self._run.nodes.resources
         if weight is None or not weight.pods(resources)[self._lesser.rows].any():
@@ -419,12 +419,12 @@ class CountsDryRun:
 
 
 def _victims(lesser: LesserPods, at: int, gone: Mask) -> tuple[Pod, ...]:
-    """The pods of the row at a place that must go."""
+    """Returns the pods of the row at a place that must go."""
     begin = int(lesser.begins[at])
     pods = slice(begin, begin + int(lesser.counts[at]))
     return lesser.named(lesser.slots[pods][gone[pods]])
 
 
 def _harmful_first(broken: Sequence[bool]) -> list[int]:
-    """The places in the order of being spared: those that break a budget first."""
+    """Returns the places in the order of being spared: those that break a budget first."""
     return sorted(range(len(broken)), key=lambda at: not broken[at])
