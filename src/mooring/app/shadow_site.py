@@ -6,7 +6,7 @@ It serves plain HTTP on loopback only, because it names pods and nodes to everyb
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from html import escape
 
@@ -86,10 +86,7 @@ def _metric_lines(report: ShadowReport) -> Iterator[str]:
             report.their_seconds,
         ),
     )
-    for name, text, value in figures:
-        yield f"# HELP {name} {text}"
-        yield f"# TYPE {name} gauge"
-        yield f"{name} {value}"
+    yield from _gauges(figures)
     yield from _use_lines(report.use[0]) if report.use else ()
 
 
@@ -131,10 +128,15 @@ def _use_lines(use: ClusterUse) -> Iterator[str]:
             use.partial_gangs,
         ),
     )
-    for name, text, count in figures:
+    yield from _gauges(figures)
+
+
+def _gauges(figures: Iterable[tuple[str, str, float]]) -> Iterator[str]:
+    """Yields the lines of gauges without labels: name, help text, value."""
+    for name, text, value in figures:
         yield f"# HELP {name} {text}"
         yield f"# TYPE {name} gauge"
-        yield f"{name} {count}"
+        yield f"{name} {value}"
 
 
 def _live_page(report: ShadowReport) -> str:
