@@ -23,8 +23,9 @@ import msgspec
 import yaml
 
 from tests.live.arena import Arena, arena, node, pod
-from tests.live.control_plane import ADMIN_TOKEN, SHADOW_TOKEN, control_plane, free_port
+from tests.live.control_plane import ADMIN_TOKEN, SHADOW_TOKEN, control_plane
 from tests.live.mooring_process import MooringProcess, kubeconfig, running
+from tests.ports import free_port
 
 _ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 _SHADOW_USER = "system:serviceaccount:mooring-system:mooring-shadow"
@@ -219,7 +220,7 @@ async def _measure(given: argparse.Namespace, folder: Path) -> None:
                 running(folder / "ours", *ours, *options, "--every=3600") as shadow,
                 running(folder / "theirs", *theirs) as other,
             ):
-                await shadow.logged("Watching", 120.0)
+                await shadow.logged("Watching")
                 await asyncio.sleep(5.0)
                 before = read_seconds(shadow.pid), read_seconds(other.pid)
                 await _create(admin, given)

@@ -14,6 +14,7 @@ import aiohttp
 
 from mooring.documents.json_text import decode_at_any_depth
 from mooring.objects.kinds import KINDS
+from tests.patience import PATIENCE_SECONDS, until
 
 Manifest = dict[str, Any]
 
@@ -103,7 +104,7 @@ class Arena:
             f"{_DEVICES}/deviceclasses",
         ):
             await self.delete(path)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while claims := await self.claims():
                 for each in claims:
                     await self._delete_claim(each["metadata"]["name"])
@@ -118,13 +119,13 @@ class Arena:
 
     async def created(self, folder: str, name: str) -> None:
         """Waits until a custom resource definition is served."""
-        async with asyncio.timeout(30):
-            while True:
-                told = await self.request("GET", f"{folder}/{name}")
-                conditions = told.get("status", {}).get("conditions") or []
-                if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
-                    return
-                await asyncio.sleep(0.1)
+
+        async def is_established() -> bool:
+            told = await self.request("GET", f"{folder}/{name}")
+            conditions = told.get("status", {}).get("conditions") or []
+            return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+        await until(is_established)
 
     async def nodes(self) -> list[Manifest]:
         told: Manifest = await self.request("GET", "/api/v1/nodes")
@@ -149,7 +150,7 @@ class Arena:
                 pending.append(name)
         return Verdict(bound, sorted(pending))
 
-    async def bound(self, count: int, seconds: float = 60.0) -> Verdict:
+    async def bound(self, count: int, seconds: float = PATIENCE_SECONDS) -> Verdict:
         """Waits until so many pods are bound; tells what it sees if not."""
         verdict = await self.verdict()
         try:
@@ -179,6 +180,15 @@ class Arena:
             name, has = each["metadata"]["name"], each["status"]["allocatable"]
             assert asked[name, "pods"] <= int(has["pods"]), name
             assert asked[name, "cpu"] <= 1000 * int(has["cpu"]), name
+
+    async def told(self, reason: str, count: int = 1) -> list[Manifest]:
+        """Waits until there are so many events of a reason: they are written after the rest."""
+
+        async def are_there() -> list[Manifest]:
+            found = await self.events(reason)
+            return found if len(found) >= count else []
+
+        return await until(are_there, f"{count} events {reason}")
 
     async def events(self, reason: str) -> list[Manifest]:
         path = "/apis/events.k8s.io/v1/namespaces/default/events"

@@ -5,13 +5,12 @@
         plane.kill_api_server()
         plane.start_api_server()
 
-The binaries are looked for in $KUBEBUILDER_ASSETS, then where kubebuilder puts them.
+The binaries are looked for in $KUBEBUILDER_ASSETS, or where kubebuilder puts them if it is not set.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -27,13 +26,15 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from tests.patience import PATIENCE_SECONDS
+from tests.ports import free_port
+
 
 def binaries() -> Path | None:
     """Where etcd and kube-apiserver are, if they are anywhere."""
-    for place in (os.environ.get("KUBEBUILDER_ASSETS"), "/usr/local/kubebuilder/bin"):
-        if place and all((Path(place) / name).exists() for name in ("etcd", "kube-apiserver")):
-            return Path(place)
-    return None
+    place = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/usr/local/kubebuilder/bin")
+    complete = all((place / name).exists() for name in ("etcd", "kube-apiserver"))
+    return place if complete else None
 
 
 def minor_version() -> int:
@@ -86,9 +87,6 @@ _NEEDS_CONTROLLERS = (
     "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,DefaultStorageClass"
 )
 
-# A busy machine takes its time; a broken control plane exits at once, which is noticed.
-_START_SECONDS = 120.0
-
 
 @dataclass
 class ControlPlane:
@@ -98,8 +96,8 @@ class ControlPlane:
     bin: Path
     authorization: str
     extra: Sequence[str]
-    port: int = field(default_factory=lambda: free_port())
-    etcd_port: int = field(default_factory=lambda: free_port())
+    port: int = field(default_factory=free_port)
+    etcd_port: int = field(default_factory=free_port)
     _etcd: subprocess.Popen[bytes] | None = None
     _api_server: subprocess.Popen[bytes] | None = None
 
@@ -206,13 +204,14 @@ class ControlPlane:
             )
 
     def _wait_until_ready(self) -> None:
-        until = time.monotonic() + _START_SECONDS
+        # A busy machine takes its time; a broken control plane exits at once, which is noticed.
+        until = time.monotonic() + PATIENCE_SECONDS
         while not self._is_ready():
             for name, process in (("etcd", self._etcd), ("kube-apiserver", self._api_server)):
                 if process is not None and process.poll() is not None:
                     raise RuntimeError(f"{name} ended:\n{self.log(name)}")
             if time.monotonic() > until:
-                raise TimeoutError(f"not ready in {_START_SECONDS:g} s:\n{self.log()}")
+                raise TimeoutError(f"not ready in {PATIENCE_SECONDS:g} s:\n{self.log()}")
             time.sleep(0.1)
 
     def _is_ready(self) -> bool:
@@ -221,7 +220,7 @@ class ControlPlane:
         )
         try:
             trust = ssl.create_default_context(cafile=self.certificate_authority)
-            with urllib.request.urlopen(request, timeout=2, context=trust) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS, context=trust) as answer:
                 return bool(answer.read() == b"ok")
         except (OSError, urllib.error.URLError):
             return False
@@ -240,12 +239,6 @@ def control_plane(authorization: str = "AlwaysAllow", *extra: str) -> Iterator[C
             yield plane
         finally:
             plane.stop()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _end(process: subprocess.Popen[bytes] | None) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.patience import PATIENCE_SECONDS
+
 from .control_plane import ADMIN_TOKEN, ControlPlane
 
 _SERVER = """
@@ -25,8 +27,6 @@ async def main(port, token, folder):
 
 asyncio.run(main(*sys.argv[1:]))
 """
-
-_START_SECONDS = 60.0
 
 
 class EmbeddedPlane(ControlPlane):
@@ -47,7 +47,7 @@ class EmbeddedPlane(ControlPlane):
                 stdout=log,
                 stderr=log,
             )
-        until = time.monotonic() + _START_SECONDS
+        until = time.monotonic() + PATIENCE_SECONDS
         while not self._answers():
             assert self._api_server.poll() is None, self.log()
             assert time.monotonic() < until, self.log()
@@ -57,7 +57,7 @@ class EmbeddedPlane(ControlPlane):
         headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
         request = urllib.request.Request(f"{self.server}/readyz", headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=2) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
                 return bool(answer.status == 200)
         except (OSError, urllib.error.URLError):
             return False

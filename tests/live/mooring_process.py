@@ -11,6 +11,8 @@ from pathlib import Path
 
 import yaml
 
+from tests.patience import PATIENCE_SECONDS, until
+
 
 def kubeconfig(path: Path, server: str, token: str) -> Path:
     """Writes a kubeconfig for a server and a token."""
@@ -29,6 +31,9 @@ def kubeconfig(path: Path, server: str, token: str) -> Path:
         )
     )
     return path
+
+
+_COMPARED = "Compared the cache with the API server"
 
 
 class MooringProcess:
@@ -50,19 +55,45 @@ class MooringProcess:
     def log(self) -> str:
         return self._log.read_text()
 
-    async def logged(self, text: str, seconds: float = 30.0) -> None:
+    async def logged(self, text: str) -> None:
         """Waits until the log has a text."""
-        async with asyncio.timeout(seconds):
-            while text not in self.log:
-                assert self._process.returncode is None, self.log[-2000:]
-                await asyncio.sleep(0.05)
 
-    async def settled(self, look: Callable[[], Awaitable[object]], seconds: float = 30.0) -> None:
-        """Waits until there is something to see."""
-        async with asyncio.timeout(seconds):
-            while not await look():
-                assert self._process.returncode is None, self.log[-2000:]
-                await asyncio.sleep(0.05)
+        async def is_there() -> bool:
+            return text in self.log
+
+        await self.settled(is_there)
+
+    async def settled(self, look: Callable[[], Awaitable[object]]) -> None:
+        """Waits until there is something to see, or until the process has ended."""
+
+        async def look_again() -> bool:
+            if await look():
+                return True
+            assert self._process.returncode is None, self.log[-2000:]
+            return False
+
+        await until(look_again)
+
+    async def caught_up(self) -> None:
+        """Waits until it knows which nodes and bound pods the API server has.
+
+        Each kind of object has a watch of its own: whoever has heard of a pod need not have heard
+        of a node that is older. Only for a process that has logged something: before, the signal
+        would end it.
+        """
+
+        async def is_equal() -> bool:
+            before = self.log.count(_COMPARED)
+            self.signal(signal.SIGUSR2)
+
+            async def is_told() -> bool:
+                return self.log.count(_COMPARED) > before
+
+            await self.settled(is_told)
+            told = [line for line in self.log.splitlines() if _COMPARED in line]
+            return "differences=0" in told[-1]
+
+        await self.settled(is_equal)
 
     async def kill(self) -> None:
         self._process.kill()
@@ -81,10 +112,10 @@ class MooringProcess:
         """Asks for an orderly end; returns the exit code."""
         if self._process.returncode is None:
             self._process.send_signal(signal.SIGTERM)
-        return await asyncio.wait_for(self._process.wait(), 30)
+        return await self.wait()
 
     async def wait(self) -> int:
-        return await asyncio.wait_for(self._process.wait(), 60)
+        return await asyncio.wait_for(self._process.wait(), PATIENCE_SECONDS)
 
 
 async def start(

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.ports import free_port
+
 from .arena import Arena, node, pod
-from .control_plane import ADMIN_TOKEN, SHADOW_TOKEN, ControlPlane, free_port
+from .control_plane import ADMIN_TOKEN, SHADOW_TOKEN, ControlPlane
 from .mooring_process import kubeconfig, running
 
 pytestmark = pytest.mark.live

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -14,13 +14,11 @@ from mooring.client import MERGE_PATCH, Api, ApiError, Reflector, Unreachable, c
 from mooring.objects.kinds import KINDS, READ_KINDS
 from tests.client.sinks import Told
 from tests.live.control_plane import ControlPlane
+from tests.patience import PATIENCE_SECONDS, until_true
 
 pytestmark = pytest.mark.live
 
 PODS, NODES = KINDS["Pod"], KINDS["Node"]
-
-# Not a measure of speed: whatever takes this long is stuck.
-STUCK_SECONDS = 60.0
 
 
 @asynccontextmanager
@@ -36,18 +34,12 @@ async def asking(
 async def reflecting(reflector: Reflector) -> AsyncIterator[Reflector]:
     running = asyncio.create_task(reflector.run())
     try:
-        await asyncio.wait_for(reflector.synced.wait(), STUCK_SECONDS)
+        await asyncio.wait_for(reflector.synced.wait(), PATIENCE_SECONDS)
         yield reflector
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(STUCK_SECONDS):
-        while not true():  # noqa: ASYNC110  # the sink is told from outside of any event
-            await asyncio.sleep(0.05)
 
 
 def pod(name: str) -> bytes:
@@ -89,7 +81,7 @@ async def test_a_pod_comes_is_bound_and_goes(plane: ControlPlane) -> None:
         reflector = Reflector(api, PODS, sink, params={"fieldSelector": "metadata.namespace=bound"})
         async with reflecting(reflector):
             await api.post(PODS.path(where), pod("p"))
-            await until(lambda: "bound/p" in sink.known)
+            await until_true(lambda: "bound/p" in sink.known)
             target = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
             binding = json.dumps({"kind": "Binding", "apiVersion": "v1", **target}).encode()
             await api.post(PODS.path(where, "p", "binding"), binding)
@@ -99,7 +91,7 @@ async def test_a_pod_comes_is_bound_and_goes(plane: ControlPlane) -> None:
                 await api.post(PODS.path(where, "p", "binding"), binding)
             assert again.value.is_conflict
             await api.delete(PODS.path(where, "p"), b'{"gracePeriodSeconds":0}')
-            await until(lambda: "bound/p" not in sink.known)
+            await until_true(lambda: "bound/p" not in sink.known)
 
     # Made, bound, labelled, marked for deletion, gone.
     assert [each[0] for each in sink.take()] == ["+", "+", "+", "+", "-"]
@@ -136,7 +128,7 @@ async def test_nothing_is_lost_when_the_server_is_killed(plane: ControlPlane) ->
             labels = b'{"metadata":{"labels":{"a":"b"}}}'
             await other.patch(PODS.path(where, "changes"), labels, MERGE_PATCH)
             await other.post(PODS.path(where), pod("comes"))
-            await until(lambda: "killed/comes" in sink.known)
+            await until_true(lambda: "killed/comes" in sink.known)
 
     assert set(sink.known) == {"killed/stays", "killed/changes", "killed/comes"}
     told = {each.partition("@")[0] for each in sink.take()}

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS, until
+
 from .arena import Arena, Manifest, node, pod
 from .control_plane import MOORING_TOKEN, ControlPlane, binaries
 from .faulty_proxy import Faults, FaultyProxy
@@ -222,7 +224,7 @@ async def test_the_scheduler_is_killed_between_allocation_and_binding(
         """The first pods after a start are never bound: their scheduler dies before."""
         if deaths:
             allocated.set()
-            await asyncio.sleep(5)
+            await asyncio.Event().wait()
 
     deaths = 3
     async with FaultyProxy(plane.server, Faults(before_binding=hold)).running() as proxy:
@@ -231,7 +233,7 @@ async def test_the_scheduler_is_killed_between_allocation_and_binding(
         while deaths:
             allocated.clear()
             process = await start(tmp_path / "log", tmp_path / "kubeconfig", _ALONE)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await allocated.wait()
             # Others have their devices by now, and wait for their bindings as well.
             await asyncio.sleep(0.3)
@@ -252,14 +254,14 @@ async def test_the_scheduler_is_killed_while_it_makes_a_claim_for_extended_resou
     async def hold(method: str, path: str) -> None:
         if method == write and not written.is_set():
             written.set()
-            await asyncio.sleep(5)
+            await asyncio.Event().wait()
 
     faults = Faults(after_claim_write=hold)
     async with FaultyProxy(plane.server, faults).running() as proxy:
         kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORING_TOKEN)
         async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE) as process:
             await admin.create([asking("named")])
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await written.wait()
             await process.kill()
         (left,) = await admin.claims()
@@ -295,11 +297,11 @@ async def end_evicted(admin: Arena) -> None:
 
 async def bound(admin: Arena, name: str) -> None:
     """Waits until a pod is bound."""
-    async with asyncio.timeout(60):
-        while True:
-            if name in (await admin.verdict()).bound:
-                return
-            await asyncio.sleep(0.1)
+
+    async def is_bound() -> bool:
+        return name in (await admin.verdict()).bound
+
+    await until(is_bound, f"the binding of {name}")
 
 
 async def test_a_pod_is_evicted_for_its_device_and_its_claim_released_first(

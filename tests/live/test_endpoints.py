@@ -9,14 +9,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.ports import free_port
+
 from .arena import Arena, node, pod
-from .control_plane import (
-    ADMIN_TOKEN,
-    MOORING_TOKEN,
-    NOBODY_TOKEN,
-    ControlPlane,
-    free_port,
-)
+from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, NOBODY_TOKEN, ControlPlane
 from .mooring_process import kubeconfig, mooring
 
 pytestmark = pytest.mark.live
@@ -45,6 +41,7 @@ async def endpoints(plane: ControlPlane, admin: Arena, tmp_path: Path) -> AsyncI
         aiohttp.ClientSession() as session,
     ):
         await admin.bound(2)
+        await admin.told("FailedScheduling")
         await process.logged("Serving securely")
         yield Endpoints(session, f"https://127.0.0.1:{port}")
 

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import until
+
 from .arena import Arena, Manifest, node, pod
 from .control_plane import MOORING_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
@@ -33,8 +35,6 @@ _VOLUMES = f"{_CORE}/persistentvolumes"
 _PODS = f"{_CORE}/namespaces/default/pods"
 _MERGE = {"Content-Type": "application/merge-patch+json"}
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-# Only a hang takes longer.
-_PATIENCE_SECONDS = 300.0
 
 _CLASS: Manifest = {
     "metadata": {"name": "late"},
@@ -147,12 +147,11 @@ class Story:
         await self._admin.request("PATCH", f"{_VOLUMES}/volume/status", status, headers=_MERGE)
 
     async def wait_for(self, *names: str) -> dict[str, str]:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
-            while True:
-                bound = (await self._admin.verdict()).bound
-                if all(name in bound for name in names):
-                    return bound
-                await asyncio.sleep(0.1)
+        async def are_bound() -> dict[str, str]:
+            bound = (await self._admin.verdict()).bound
+            return bound if all(name in bound for name in names) else {}
+
+        return await until(are_bound, f"the bindings of {names}")
 
 
 async def tell(story: Story, failpoint: Failpoint, proxy: FaultyProxy, folder: Path) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.patience import until
+
 from .arena import Arena, Manifest, arena, node, pod
 from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
@@ -81,7 +83,7 @@ async def test_gangs_of_64_are_bound_whole_and_once(
             # Room for two of the three.
             names = name_gangs(3)
             await admin.create(await make_gangs(admin, names, SIZE, cpu="1"))
-            verdict = await admin.bound(2 * SIZE, 120)
+            verdict = await admin.bound(2 * SIZE)
             await asyncio.sleep(2)
             verdict = await admin.verdict()
             assert sorted(sizes(verdict.bound).values()) == [SIZE, SIZE]
@@ -94,18 +96,18 @@ async def test_gangs_of_64_are_bound_whole_and_once(
 
 async def _conditions_tell(admin: Arena, names: list[str], bound: dict[str, str]) -> None:
     """The condition of each group says whether it was placed."""
-    async with asyncio.timeout(30):
-        while True:
-            groups = (await admin.request("GET", _GROUPS))["items"]
-            told = {
-                group["metadata"]["name"]: each["status"]
-                for group in groups
-                for each in group.get("status", {}).get("conditions", ())
-                if each["type"] == GANG_CONDITION and group["metadata"]["name"] in names
-            }
-            if told == {name: str(name in sizes(bound)) for name in names}:
-                return
-            await asyncio.sleep(0.2)
+
+    async def is_told() -> bool:
+        groups = (await admin.request("GET", _GROUPS))["items"]
+        told = {
+            group["metadata"]["name"]: each["status"]
+            for group in groups
+            for each in group.get("status", {}).get("conditions", ())
+            if each["type"] == GANG_CONDITION and group["metadata"]["name"] in names
+        }
+        return told == {name: str(name in sizes(bound)) for name in names}
+
+    await until(is_told)
 
 
 async def test_a_scheduler_that_is_killed_while_it_binds_a_gang_finishes_it(
@@ -133,7 +135,7 @@ async def test_a_scheduler_that_is_killed_while_it_binds_a_gang_finishes_it(
         assert len((await admin.verdict()).bound) <= SIZE // 4
         faults.before_binding = None
         async with mooring(tmp_path / "two", tmp_path / "kubeconfig", *options):
-            await admin.bound(SIZE, 120)
+            await admin.bound(SIZE)
             await asyncio.sleep(2)
             assert list(sizes((await admin.verdict()).bound).values()) == [SIZE]
             await admin.nothing_is_over_committed()
@@ -166,7 +168,7 @@ async def test_gangs_of_scheduler_plugins(gang_plane: ControlPlane, tmp_path: Pa
                 name = each["metadata"]["name"].partition("-")[0]
                 each["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": name}
             await admin.create(pods)
-            await admin.bound(SIZE, 120)
+            await admin.bound(SIZE)
             await asyncio.sleep(2)
             assert list(sizes((await admin.verdict()).bound).values()) == [SIZE]
 
@@ -185,7 +187,7 @@ async def test_a_gang_for_one_rack_is_bound_in_one_rack_and_another_says_why_not
         async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, gates) as process:
             fits, refused = name_gangs(2)
             await admin.create(await make_gangs(admin, [fits], 16, rack=True, cpu="1"))
-            await admin.bound(16, 120)
+            await admin.bound(16)
             bound = (await admin.verdict()).bound
             assert {int(name[1:]) // 2 for name in bound.values()} <= {0, 1, 2}
             assert len({int(name[1:]) // 2 for name in bound.values()}) == 1
@@ -227,7 +229,7 @@ async def test_the_job_controller_makes_a_gang_which_is_bound_whole(
             async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, chosen):
                 # Room for one of the two, and for half of the other.
                 await admin.request("POST", jobs, gang_job(name, 16, template))
-                await admin.bound(16, 120)
+                await admin.bound(16)
                 await admin.request("POST", jobs, gang_job(f"{name}-late", 16, template))
                 await _groups_are(admin, {f"{name}-": "True", f"{name}-late-": "False"})
                 assert len((await admin.verdict()).bound) == 16
@@ -237,18 +239,18 @@ async def test_the_job_controller_makes_a_gang_which_is_bound_whole(
 
 async def _groups_are(admin: Arena, wanted: dict[str, str]) -> None:
     """Waits until groups whose names begin so have conditions of these statuses."""
-    async with asyncio.timeout(120):
-        while True:
-            groups = (await admin.request("GET", _GROUPS))["items"]
-            told = {
-                max((start for start in wanted if start in group["metadata"]["name"]), key=len): (
-                    each["status"]
-                )
-                for group in groups
-                for each in group.get("status", {}).get("conditions", ())
-                if each["type"] == GANG_CONDITION
-                and any(group["metadata"]["name"].startswith(start) for start in wanted)
-            }
-            if told == wanted:
-                return
-            await asyncio.sleep(0.2)
+
+    async def is_told() -> bool:
+        groups = (await admin.request("GET", _GROUPS))["items"]
+        told = {
+            max((start for start in wanted if start in group["metadata"]["name"]), key=len): (
+                each["status"]
+            )
+            for group in groups
+            for each in group.get("status", {}).get("conditions", ())
+            if each["type"] == GANG_CONDITION
+            and any(group["metadata"]["name"].startswith(start) for start in wanted)
+        }
+        return told == wanted
+
+    await until(is_told)

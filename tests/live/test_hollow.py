@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+from tests.ports import free_port
+
 from .arena import Arena
-from .control_plane import ADMIN_TOKEN, ControlPlane, free_port
+from .control_plane import ADMIN_TOKEN, ControlPlane
 from .mooring_process import MooringProcess, kubeconfig, mooring, running
 
 pytestmark = pytest.mark.live
@@ -54,7 +57,7 @@ async def is_rolled_out(admin: Arena, image: str, replicas: int) -> bool:
 
 async def drain(plane: ControlPlane, access: Path, node: str) -> None:
     process = await asyncio.create_subprocess_exec(
-        *(plane.bin / "kubectl", "drain", node, "--timeout=60s"),
+        *(plane.bin / "kubectl", "drain", node, f"--timeout={PATIENCE_SECONDS:g}s"),
         env={**os.environ, "KUBECONFIG": str(access)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -112,4 +115,4 @@ async def test_a_deployment_rolls_out_and_a_node_drains(
 
 
 async def settle(process: MooringProcess, admin: Arena, image: str, replicas: int) -> None:
-    await process.settled(lambda: is_rolled_out(admin, image, replicas), 90.0)
+    await process.settled(lambda: is_rolled_out(admin, image, replicas))

@@ -17,6 +17,7 @@ from mooring.client import Api, Reflector, connect
 from mooring.documents.json_text import decode_at_any_depth
 from mooring.objects.kinds import KINDS
 from tests.client.sinks import Told
+from tests.patience import PATIENCE_SECONDS
 
 from .arena import Arena, Manifest, node, pod
 from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, SCHEDULER_TOKEN, ControlPlane
@@ -77,7 +78,7 @@ async def bound(process: MooringProcess, admin: Arena, names: set[str]) -> None:
     async def look() -> bool:
         return names <= (await where(admin)).keys()
 
-    await process.settled(look, 60.0)
+    await process.settled(look)
 
 
 @pytest.fixture
@@ -145,7 +146,7 @@ async def test_a_deep_object_of_every_kind_is_read(plane: ControlPlane, admin: A
             reflector = Reflector(api, resource, sink)
             task = asyncio.create_task(reflector.run())
             try:
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(PATIENCE_SECONDS):
                     await reflector.synced.wait()
                 assert "default/deep" in sink.known
                 assert sink.problems == []
@@ -193,7 +194,7 @@ async def _run(*arguments: str) -> str:
         [sys.executable, "-m", "mooring", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode in (0, 1), done.stderr

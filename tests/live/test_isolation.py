@@ -17,24 +17,26 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+from tests.ports import free_port
+
 from .arena import Arena, node, pod
-from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane, binaries, free_port
+from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane, binaries
 from .faulty_proxy import Faults, FaultyProxy
 from .mooring_process import MooringProcess, kubeconfig, mooring
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
 _QUICK = (
-    "--leader-elect-lease-duration=6s",
-    "--leader-elect-renew-deadline=4s",
+    # Long enough for a busy machine, on which a renewal may take seconds.
+    "--leader-elect-lease-duration=12s",
+    "--leader-elect-renew-deadline=10s",
     "--leader-elect-retry-period=500ms",
     "--leader-elect-resource-name=mooring",
     "--leader-elect-resource-namespace=mooring-system",
 )
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/mooring-system/leases/mooring"
 _LEADS = "This scheduler leads"
-# Only a hang takes that long.
-_PATIENCE = 60.0
 
 _HANGING = """
 from pathlib import Path
@@ -87,7 +89,7 @@ class Endpoints:
 @pytest.fixture
 async def endpoints() -> AsyncIterator[Endpoints]:
     connector = aiohttp.TCPConnector(force_close=True)
-    timeout = aiohttp.ClientTimeout(total=_PATIENCE)
+    timeout = aiohttp.ClientTimeout(total=PATIENCE_SECONDS)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         yield Endpoints(session, free_port())
 
@@ -121,9 +123,9 @@ async def test_a_leader_keeps_its_lease_answers_and_stops_while_a_decision_hangs
 ) -> None:
     async with hung(admin, access, tmp_path, "--hung-after=10m", *endpoints.options) as process:
         seen: set[str] = set()
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             # Together they take longer than the lease lasts.
-            while len(seen) < 14:
+            while len(seen) < 26:
                 seen.add((await lease(admin))["renewTime"])
                 assert await endpoints.get("/livez") == (200, "ok")
                 assert await endpoints.get("/readyz") == (200, "ok")
@@ -145,15 +147,15 @@ async def test_a_leader_that_hangs_for_too_long_is_replaced(
     admin: Arena, access: Path, tmp_path: Path, endpoints: Endpoints
 ) -> None:
     async with (
-        hung(admin, access, tmp_path, "--hung-after=2s", *endpoints.options) as process,
+        hung(admin, access, tmp_path, "--hung-after=5s", *endpoints.options) as process,
         mooring(tmp_path / "standby", access, *_QUICK) as standby,
     ):
 
         async def is_dead() -> bool:
             return (await endpoints.get("/livez"))[0] == 500
 
-        await process.settled(is_dead, _PATIENCE)
-        await standby.logged(_LEADS, _PATIENCE)
+        await process.settled(is_dead)
+        await standby.logged(_LEADS)
         assert await process.wait() == 1
         assert await admin.all_bound(1)
 
@@ -166,14 +168,14 @@ async def test_a_leader_that_was_replaced_writes_nothing_of_what_it_decided(
     await admin.create([node("n1")])
     async with FaultyProxy(plane.server, Faults()).running() as proxy:
         behind = kubeconfig(tmp_path / "behind", proxy.url, MOORING_TOKEN)
-        late = ("--hung-after=1s", hanging.option)
+        late = ("--hung-after=5s", hanging.option)
         async with mooring(tmp_path / "old", behind, *_QUICK, *late) as leader:
             await leader.logged(_LEADS)
             async with mooring(tmp_path / "new", access, *_QUICK) as standby:
                 await standby.logged("The cluster is known")
                 await admin.create([pod("hang", cpu="99")])
                 await leader.settled(hanging.has_begun)
-                await standby.logged(_LEADS, _PATIENCE)
+                await standby.logged(_LEADS)
                 hanging.let_go_on()
                 assert await leader.wait() == 1
 
@@ -190,7 +192,9 @@ def half_requests(port: int, count: int) -> Iterator[None]:
     with ExitStack() as stack:
         stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         for number in range(count):
-            half = stack.enter_context(socket.create_connection(("127.0.0.1", port), _PATIENCE))
+            half = stack.enter_context(
+                socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS)
+            )
             if number % 4:
                 half.sendall(b"\x16\x03\x01")
             else:
@@ -211,6 +215,6 @@ async def test_half_requests_harm_neither_bindings_nor_probes(
             await admin.all_bound(20)
             for path in ("/livez", "/readyz", "/healthz"):
                 assert await endpoints.get(path) == (200, "ok")
-            assert len(await admin.events("Scheduled")) == 20
+            assert len(await admin.told("Scheduled", 20)) == 20
         assert await process.stop() == 0
         assert "Too many open files" not in process.log

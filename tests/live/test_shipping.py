@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
+
 from .arena import Arena, arena, node, pod
-from .control_plane import ADMIN_TOKEN, ControlPlane, binaries, control_plane, free_port
+from .control_plane import ADMIN_TOKEN, ControlPlane, binaries, control_plane
 from .mooring_process import kubeconfig, running
 
 pytestmark = pytest.mark.live

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,6 +19,8 @@ from random import Random
 
 import aiohttp
 import pytest
+
+from tests.patience import PATIENCE_SECONDS
 
 from .arena import Arena, Manifest, arena, node, pod
 from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane
@@ -38,8 +39,6 @@ _LEASE = (
     "--leader-elect-resource-name=mooring",
     "--leader-elect-resource-namespace=mooring-system",
 )
-# An API server that comes back on a busy machine takes its time; only a hang takes longer.
-_PATIENCE_SECONDS = 300.0
 _MOST_GROWTH = 1.15
 
 # What an administrator sees while the API server is down or has only just come up.
@@ -58,7 +57,7 @@ class Plan:
 
 async def persist(attempt: Callable[[], Awaitable[object]]) -> None:
     """Tries until it works, as a controller does while the API server is away."""
-    async with asyncio.timeout(_PATIENCE_SECONDS):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 await attempt()
@@ -120,7 +119,7 @@ class Jobs:
     async def _live(self, name: str) -> None:
         self.bound[name] = asyncio.Event()
         await persist(lambda: self._create(pod(name, cpu="500m")))
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await self.bound[name].wait()
         await asyncio.sleep(self.random.choice([0.0, 0.1, 1.0, 3.0]))
         if self.random.random() < 0.5:
@@ -172,7 +171,7 @@ class Replicas:
         self.running.append(await self.stack.enter_async_context(mooring(log, access, *_LEASE)))
 
     async def leader(self) -> MooringProcess:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 for process in self.running:
                     if not process.has_ended and "This scheduler leads" in process.log:
@@ -263,12 +262,11 @@ async def all_room_is_there(plane: ControlPlane, leader: MooringProcess) -> None
     """Every core that is free is found free: pods that take all of them are all bound."""
     async with arena(plane.server, ADMIN_TOKEN) as admin:
         await persist(admin.pods)
-        leader.signal(signal.SIGUSR2)
-        await leader.logged("Compared the cache with the API server", _PATIENCE_SECONDS)
+        await leader.caught_up()
         assert "pods=0 differences=0" in leader.log[-2_000:]
         whole = [pod(f"whole-{number}", cpu=str(_CPUS)) for number in range(_NODES)]
         await admin.create(whole)
-        await admin.bound(_NODES, _PATIENCE_SECONDS)
+        await admin.bound(_NODES)
         await admin.nothing_is_over_committed()
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
+
 from .arena import Arena, Manifest, node, pod
-from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane, free_port
+from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane
 from .mooring_process import MooringProcess, kubeconfig, mooring, running
 
 pytestmark = pytest.mark.live
@@ -70,9 +72,8 @@ async def read_messages(admin: Arena, process: MooringProcess) -> dict[str, str]
                     found[each["metadata"]["name"]] = condition["message"]
         return len(found) == len(waiting)
 
-    await admin.create(make_cluster())
     await admin.create(waiting, width=1)
-    await process.settled(are_told, 60.0)
+    await process.settled(are_told)
     return found
 
 
@@ -84,9 +85,12 @@ async def test_pods_that_wait_are_told_the_same(
         pytest.skip("no kube-scheduler")
     await admin.request("POST", _CLASSES, _CLASS)
     try:
+        # The cluster is there first: a scheduler may hear of a pod before an older node.
+        await admin.create(make_cluster())
         async with _kube_scheduler(real_plane, tmp_path) as process:
             theirs = await read_messages(admin, process)
         await admin.clear()
+        await admin.create(make_cluster())
         access = kubeconfig(tmp_path / "ours", real_plane.server, MOORING_TOKEN)
         async with mooring(tmp_path / "log", access, "--leader-elect=false") as process:
             ours = await read_messages(admin, process)

@@ -18,9 +18,11 @@ import yaml
 from mooring.app.raised_requests import ANNOTATION as RAISED
 from mooring.objects.pod import COEXIST_POLICY, PLACED
 from tests.client_certificates import ClientAuthority
+from tests.patience import until
+from tests.ports import free_port
 
 from .arena import Arena, arena, node, pod
-from .control_plane import ADMIN_TOKEN, ControlPlane, control_plane, free_port
+from .control_plane import ADMIN_TOKEN, ControlPlane, control_plane
 from .mooring_process import kubeconfig
 
 pytestmark = pytest.mark.live
@@ -78,27 +80,30 @@ async def _asked(admin: Arena) -> None:
 
 async def _refused(admin: Arena, wrong: Any, why: str) -> None:
     """Waits until the API server refuses something."""
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                await admin.request("POST", f"{_PODS}?dryRun=All", wrong)
-            except AssertionError as refusal:
-                if why in str(refusal):
-                    return
-                raise
-            await asyncio.sleep(0.1)
+
+    async def is_refused() -> bool:
+        try:
+            await admin.request("POST", f"{_PODS}?dryRun=All", wrong)
+        except AssertionError as refusal:
+            if why in str(refusal):
+                return True
+            raise
+        return False
+
+    await until(is_refused)
 
 
 async def _ready(port: int) -> None:
-    async with aiohttp.ClientSession() as session, asyncio.timeout(30):
-        while True:
+    async with aiohttp.ClientSession() as session:
+
+        async def is_ready() -> bool:
             try:
                 async with session.get(f"https://127.0.0.1:{port}/readyz", ssl=False) as answer:
-                    if answer.status == 200:
-                        return
+                    return answer.status == 200
             except aiohttp.ClientError:
-                pass
-            await asyncio.sleep(0.1)
+                return False
+
+        await until(is_ready)
 
 
 def _configuration(
@@ -289,12 +294,12 @@ async def test_requests_of_exclusive_pods_are_raised_to_the_size_of_a_node(
 
 async def _raised(admin: Arena) -> None:
     """Waits until the API server has requests raised."""
-    async with asyncio.timeout(60):
-        while True:
-            made = await admin.request("POST", f"{_PODS}?dryRun=All", exclusive("probe"))
-            if RAISED in made["metadata"]["annotations"]:
-                return
-            await asyncio.sleep(0.1)
+
+    async def is_raised() -> bool:
+        made = await admin.request("POST", f"{_PODS}?dryRun=All", exclusive("probe"))
+        return RAISED in made["metadata"]["annotations"]
+
+    await until(is_raised)
 
 
 async def test_the_admission_policies_let_only_bindings_mark_a_pod(admin: Arena) -> None:
