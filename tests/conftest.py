@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +20,12 @@ settings.register_profile(
     "search", settings.get_profile("same"), max_examples=1_000, derandomize=False
 )
 settings.load_profile("same")
+
+
+def pytest_collection_finish() -> None:
+    """Leaves modules and tests out of every later garbage collection: there are many of them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
