@@ -198,7 +198,7 @@ def test_telemetry_that_is_too_old_no_longer_counts() -> None:
     driven.settle()
 
     assert all(driven.node_of(name) == "a" for name in ("early", "later", "in-time"))
-    assert "1 node(s) of which slots was told too long ago." in why(driven, "too-late")
+    assert "1 node(s) of which slots was reported too long ago." in why(driven, "too-late")
     driven.apply(slots("a", 9))
     driven.now += 10
     driven.settle()

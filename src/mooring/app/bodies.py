@@ -153,7 +153,7 @@ def group_path(group: PodRef, subresource: str | None = None) -> str:
 def encode_group_status_patch(action: PatchPodGroupStatus, at: datetime) -> bytes:
     """Returns a strategic merge patch, which merges conditions by their type."""
     condition = action.condition
-    told = {
+    written = {
         "type": condition.type,
         "status": condition.status,
         "reason": condition.reason,
@@ -161,7 +161,7 @@ def encode_group_status_patch(action: PatchPodGroupStatus, at: datetime) -> byte
         "lastTransitionTime": format_time(at),
         **_generation(condition.observed_generation),
     }
-    return _encode({"metadata": {"uid": action.group.uid}, "status": {"conditions": [told]}})
+    return _encode({"metadata": {"uid": action.group.uid}, "status": {"conditions": [written]}})
 
 
 def _generation(observed: int) -> dict[str, int]:

@@ -215,7 +215,7 @@ class Connections:
                 ssl_shutdown_timeout=seconds,
             )
         except (OSError, asyncio.CancelledError):
-            # Nobody is told: those who scan ports would fill the log.
+            # This is not logged: port scans would fill the log.
             accepted.close()
             self._forget(connection)
 

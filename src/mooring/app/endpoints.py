@@ -235,13 +235,13 @@ def configz(configuration: Configuration) -> bytes:
 
 def spell_out(configuration: Configuration) -> dict[str, Any]:
     """Returns the configuration as a file would write it, with all defaults."""
-    told: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
+    document: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
     for each in msgspec.structs.fields(SchedulerSettings):
         value = getattr(configuration, each.name)
         if value is not None:
-            told[each.encode_name] = _spell_out_value(value)
-    told["profiles"] = [_profile(each) for each in configuration.profiles]
-    return told
+            document[each.encode_name] = _spell_out_value(value)
+    document["profiles"] = [_profile(each) for each in configuration.profiles]
+    return document
 
 
 def _profile(profile: ProfileConfiguration) -> dict[str, Any]:

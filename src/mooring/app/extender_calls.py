@@ -101,13 +101,13 @@ class ExtenderCalls:
 
     async def answer(self, action: AskExtender) -> ExtenderAnswered:
         """Returns the answer of an extender, or why there is none."""
-        told = action.pod.uid, action.attempt, action.number
+        about = action.pod.uid, action.attempt, action.number
         try:
-            return ExtenderAnswered(*told, await self._find_answer(action))
+            return ExtenderAnswered(*about, await self._find_answer(action))
         except (CallFailed, ReplyError) as error:
-            return ExtenderAnswered(*told, failure=str(error))
+            return ExtenderAnswered(*about, failure=str(error))
         except Exception as error:  # noqa: BLE001 - whatever breaks, the pod must not be lost
-            return ExtenderAnswered(*told, failure=f"{type(error).__name__}: {error}")
+            return ExtenderAnswered(*about, failure=f"{type(error).__name__}: {error}")
 
     async def _find_answer(self, action: AskExtender) -> ExtenderAnswer:
         names_only = self._extenders[action.extender].node_cache_capable

@@ -37,7 +37,7 @@ class HollowMirror:
         )
         #: Whether what is written to the store comes from the API server.
         self.is_mirroring = False
-        #: The uids of pods that are being deleted there: what is still told of them is old news.
+        #: The uids of pods that are being deleted there: later events about them are old.
         self.leaving: set[str] = set()
         self._know_namespace(LEASES)
 

@@ -121,7 +121,7 @@ class Leadership:
         self._seen = _Spec()
         self._seen_at = clock()
         self._term: LeadershipTerm | None = None
-        self._told = (False, "")
+        self._status = (False, "")
         #: Why the last try failed; empty if it did not.
         self.problem = ""
 
@@ -321,7 +321,7 @@ class Leadership:
         self._tell()
 
     def _tell(self) -> None:
-        told = (self.may_act(), self.leader)
-        if told != self._told:
-            self._told = told
-            self._on_change(*told)
+        status = (self.may_act(), self.leader)
+        if status != self._status:
+            self._status = status
+            self._on_change(*status)

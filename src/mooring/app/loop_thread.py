@@ -105,7 +105,7 @@ class LoopThread(Generic[T]):
         try:
             with asyncio.Runner(loop_factory=self._take_loop) as runner:
                 result = runner.run(self._run_main())
-        except BaseException as error:  # noqa: BLE001 - told to whom waits for the end
+        except BaseException as error:  # noqa: BLE001 - `wait` raises it
             self._result.set_exception(error)
         else:
             self._result.set_result(result)

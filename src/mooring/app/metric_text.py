@@ -38,7 +38,7 @@ _HELP = {
 }
 _BYTES = ("memory", "storage", "ephemeral-storage")
 
-# Pods that are told about before others get their turn: some milliseconds.
+# Pods that are written in one slice: some milliseconds.
 _SLICE = 500
 
 #: A pod's resources as text: its name, unit and amount.

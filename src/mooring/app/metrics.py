@@ -175,9 +175,9 @@ class Metrics:
     def _of_batches(self) -> Iterator[Counts]:
         attempts, flushed = Counts(table.BATCH_ATTEMPTS), Counts(table.BATCH_CACHE_FLUSHED)
         for name, classes in self._engine.classes.items():
-            told = classes.statistics.metrics(name)
+            figures = classes.statistics.metrics(name)
             for counts in (attempts, flushed):
-                for labels, count in told[counts.metric.name].items():
+                for labels, count in figures[counts.metric.name].items():
                     counts.add(labels, count)
         unsigned = Counts(table.UNSIGNED_PODS)
         for name, classes in self._engine.classes.items():
@@ -221,7 +221,7 @@ class Metrics:
                 try:
                     for series in plugin.metrics():
                         add_of_profile(families, profile.name, series)
-                except Exception as error:  # noqa: BLE001 - other metrics are told anyway
+                except Exception as error:  # noqa: BLE001 - other metrics are written anyway
                     _log.warning(
                         "Could not read the metrics of a plugin", plugin=plugin.name, error=error
                     )

@@ -28,7 +28,7 @@ LOG = make_log("mooring.metrics")
 # In every tenth attempt each call of a plugin is timed, as often as kube-scheduler does it.
 _TURNS = (True, *[False] * 9)
 
-# From this many attempts on they are told together.
+# From this many attempts on they are counted together.
 _MANY_ATTEMPTS = 15
 
 # Numbers that are kept until they are worked out; a step may add some more.
@@ -196,10 +196,10 @@ class Observations(GroupObservations):
 
     def _work_out_waits(self, attempts: NDArray[np.float64], waited: NDArray[np.float64]) -> None:
         known = ~np.isnan(waited)
-        told = np.minimum(attempts, _MANY_ATTEMPTS).astype(np.int64)
-        for number in np.unique(told).tolist():
+        counted = np.minimum(attempts, _MANY_ATTEMPTS).astype(np.int64)
+        for number in np.unique(counted).tolist():
             label = f"{number}+" if number == _MANY_ATTEMPTS else str(number)
-            self._sli_durations.observe_all((label,), waited[known & (told == number)])
+            self._sli_durations.observe_all((label,), waited[known & (counted == number)])
 
 
 def _drain(numbers: array[float]) -> NDArray[np.float64]:

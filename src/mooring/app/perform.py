@@ -267,13 +267,13 @@ class Performer:
             else:
                 await self._revoker.release(action)
         except Exception as error:  # noqa: BLE001 - whatever breaks, the pod must not be lost
-            told = _describe(error)
-            _log.warning("Could not write a pod's claims", **_pod_fields(action), error=told)
+            problem = _describe(error)
+            _log.warning("Could not write a pod's claims", **_pod_fields(action), error=problem)
             if isinstance(action, WriteClaims):
-                text = f'running PreBind plugin "DynamicResources": {told}'
+                text = f'running PreBind plugin "DynamicResources": {problem}'
                 outcome = BindingFailed(action.pod.uid, text)
             elif isinstance(action, ReleaseClaim):
-                outcome = ReleaseFailed(action.pod.uid, told)
+                outcome = ReleaseFailed(action.pod.uid, problem)
         if outcome is not None:
             self._tell(outcome)
 
@@ -294,8 +294,8 @@ class Performer:
         try:
             await self._events.record(action)
         except Exception as error:  # noqa: BLE001 - an event may be lost
-            told = _describe(error)
-            _log.warning("Could not write an event", **_pod_fields(action), error=told)
+            problem = _describe(error)
+            _log.warning("Could not write an event", **_pod_fields(action), error=problem)
 
 
 def _warn_of_drop() -> None:

@@ -134,7 +134,7 @@ class _MainThread:
                 )
             if self._settings.serving is not None:
                 # Before the other thread starts, since it reads the engine.
-                told = content(
+                served = content(
                     self._engine, self._metrics, self._worker, self._thread.read, self._checks()
                 )
                 reviewing = self._make_client(
@@ -143,7 +143,7 @@ class _MainThread:
                 api = await stack.enter_async_context(reviewing)
                 authorizer = Authorizer(api, self._settings.authorization)
                 await stack.enter_async_context(
-                    serve_endpoints(self._settings.serving, told, authorizer)
+                    serve_endpoints(self._settings.serving, served, authorizer)
                 )
             self._thread.start()
             return await self._attend(leadership)

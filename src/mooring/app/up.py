@@ -115,12 +115,12 @@ async def up(
         if settings.reach is not Reach.NONE:
             api = await stack.enter_async_context(_connect(server, settings.reach, path))
             scheduling = Worker(lambda _: nullcontext(api), engine, _IDENTITY)
-            told = content(
+            served = content(
                 engine, Metrics(engine, observations), scheduling, in_slices, _checks(stopping)
             )
             # Users of the cluster may see its scheduler, by the same token.
             entry = Entry(settings.server.token)
-            endpoints = await stack.enter_async_context(loopback_site(told, entry))
+            endpoints = await stack.enter_async_context(loopback_site(served, entry))
             page = f"{endpoints}{PREFIX}{entry.path}"
 
         async def tell() -> None:

@@ -216,7 +216,7 @@ def run(  # noqa: PLR0913 - one for each flag
             "resource_namespace": leader_elect_resource_namespace,
         },
     )
-    # What is wrong with it is told at once, not when the API server answers.
+    # Its mistakes are reported at once, not when the API server answers.
     configuration = options.configuration()
     connection = connection.with_default(configuration.client_connection.kubeconfig)
     certificate = CertificateSettings(

@@ -123,7 +123,7 @@ def _worth_loading(loader: Any, chosen: ContextChoice, rejected: bool) -> bool:
     if chosen.user.exec is None:
         return rejected or bool(chosen.user.token_file or chosen.user.client_certificate)
     if rejected:
-        # The library would not run the program before the token it told has expired.
+        # The library would not run the program before its token has expired.
         vars(loader).pop("exec_plugin_expiry", None)
         vars(loader).pop("cert_file", None)
         return True

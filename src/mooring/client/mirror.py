@@ -167,7 +167,7 @@ class Mirror:
         self._malformed.pop(key, None)
         held = self._held.pop(key, None)
         if held is not None:
-            # As it was last told, so that a record of it is complete.
+            # In the last form that the sink got, so that a recording is complete.
             self._sink.removed(held.item)
 
     def _tell_unreadable(self, meta: Any, error: Exception) -> None:

@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 # Servers get watches back at different times, or all would come back at once.
 _WATCH_SECONDS = (300, 600)
 
-# A watch that ended sooner, and told nothing, is a failure: asking again at once would be a flood.
+# A watch that ended sooner, without an event, is a failure: asking again at once would be a flood.
 _SHORT_SECONDS = 1.0
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0

@@ -73,12 +73,12 @@ def read_server_version(answer: bytes) -> KubernetesVersion:
     It is the nearest known version if the server is older or newer than all.
     """
     try:
-        told = msgspec.json.decode(answer, type=_ServerVersion)
+        server = msgspec.json.decode(answer, type=_ServerVersion)
     except msgspec.MsgspecError:
         return DEFAULT_VERSION
     # Providers write a minor version such as 37+.
-    digits = re.match(r"[0-9]{1,4}", told.minor)
-    if told.major != "1" or digits is None:
+    digits = re.match(r"[0-9]{1,4}", server.minor)
+    if server.major != "1" or digits is None:
         return DEFAULT_VERSION
     by_minor = {int(version.name.partition(".")[2]): version for version in VERSIONS}
     return by_minor[min(max(int(digits[0]), min(by_minor)), max(by_minor))]

@@ -189,7 +189,7 @@ async def _follow(stage: Stage, explanation: Explanation) -> None:
         "the advice was right: report has a node", lambda: bool(node()), lambda: "it waits"
     )
     stage.promise(
-        f"it is one of the {advice.count} that were told: {node()}", node() in advice.nodes, node()
+        f"it is one of the {advice.count} that were named: {node()}", node() in advice.nodes, node()
     )
 
 

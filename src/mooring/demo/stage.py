@@ -179,8 +179,8 @@ class Stage:
 
         async def is_told() -> None:
             while True:
-                told = [each["message"] for each in await self.client.events(reason)]
-                found[:] = [each for each in told if words in each]
+                messages = [each["message"] for each in await self.client.events(reason)]
+                found[:] = [each for each in messages if words in each]
                 if found:
                     return
                 await asyncio.sleep(_LOOK_SECONDS)

@@ -40,7 +40,7 @@ _POD_SPECS = (
     ("data", "spec", "template", "spec"),
 )
 
-# Of so many objects that are refused the reasons are told; all are counted.
+# Reasons are given for so many refused objects; all are counted.
 _MOST_REASONS = 10
 
 

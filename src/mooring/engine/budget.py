@@ -47,7 +47,7 @@ _STEP = 300
 
 # Each term of a pod chooses among all pods, adds up per row, and looks at each row.
 _PASSES_PER_TERM = 4
-# Each resource is compared twice, and each comparison is told.
+# Each resource is compared twice, and each comparison has a reason.
 _PASSES_PER_RESOURCE = 6
 
 # Several plugins look at a bound claim. For an unbound one, each row keeps what it would get.
@@ -182,8 +182,8 @@ def attempts_told(pod: Pod) -> int:
     """Returns how often a pod was too costly before, as its condition says."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.reason == TOO_COSTLY:
-            told = _ATTEMPT.search(condition.message or "")
-            return int(told[1]) if told else 0
+            match = _ATTEMPT.search(condition.message or "")
+            return int(match[1]) if match else 0
     return 0
 
 

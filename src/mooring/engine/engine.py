@@ -148,9 +148,9 @@ class Engine:
             self._groups = GroupAttempts(
                 self.queue, self._attempts, self.gangs, self._intake.pending, self._emit
             )
-        #: What plugins said to pods that wait for their permit, until it is taken in.
+        #: Answers of plugins to pods that wait for their permit, until they are taken in.
         self._answers: deque[Event] = deque()
-        #: Where to send that instead, as events to be told to `handle`.
+        #: Receives these answers instead, as events for `handle`.
         self.on_answer: Callable[[Event], None] = self._answers.append
         self._connect_attempts()
         self._fence = Fence(

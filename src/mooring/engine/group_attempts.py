@@ -50,7 +50,7 @@ class GroupEvictions:
     plugin: str
     #: When they were asked for.
     since: float
-    #: What is told of each victim once it is evicted, by uid.
+    #: The event to record for each victim once it is evicted, by uid.
     events: dict[str, RecordEvent] = field(default_factory=dict)
 
 
@@ -229,11 +229,15 @@ class GroupAttempts:
         return len(self._cluster.groups.placed(group.group_key)) < group.min_count
 
     def _write_condition(self, decision: GroupDecision) -> None:
-        told = decision.condition()
-        if told is not None:
+        wanted = decision.condition()
+        if wanted is not None:
             group = decision.group
             condition = PodGroupCondition(
-                told.type, told.status, told.reason or "", told.message or "", group.generation
+                wanted.type,
+                wanted.status,
+                wanted.reason or "",
+                wanted.message or "",
+                group.generation,
             )
             self._emit(PatchPodGroupStatus(PodRef.to_group(group), condition))
 
@@ -263,11 +267,11 @@ class GroupAttempts:
             group.uid, GroupEvictions(group.group_key, remedy.plugin, now)
         )
         for victim in victims:
-            told = actions.make_group_preemption_event(victim, group, profile.name)
+            event = actions.make_group_preemption_event(victim, group, profile.name)
             if self._attempts.oust(victim, remedy.plugin, now):
-                self._emit(told)
+                self._emit(event)
             else:
-                known.events[victim.uid] = told
+                known.events[victim.uid] = event
                 self._emit(EvictPod(PodRef.to(victim), PodRef.to_group(group), message))
         if not known.events:
             self._observer.victims_left(PODGROUP, "success", 0.0)

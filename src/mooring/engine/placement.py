@@ -147,7 +147,7 @@ def reserve(placement: Placement, nodes: Nodes, observer: Observer) -> Failure |
         return None
     began = observer.clock()
     refused = _ask_to_reserve(plugins, placement, nodes, observer) if plugins else None
-    # Every pod comes by here, so that only samples are told.
+    # This runs for every pod, so that only samples are timed.
     if observer.is_sampling:
         status = SUCCESS if refused is None else _STATUSES[refused.reason]
         observer.point_ran(RESERVE, status, placement.profile.name, began)

@@ -134,7 +134,7 @@ class PodEvictions(msgspec.Struct, frozen=True):
 
     #: The plugin that found them.
     plugin: str
-    #: What is told of each victim once it is evicted, by uid.
+    #: The event to record for each victim once it is evicted, by uid.
     events: dict[str, RecordEvent]
     #: When they were asked for.
     since: float = 0.0

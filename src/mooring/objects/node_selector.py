@@ -106,8 +106,8 @@ class Malformed:
 
     def __str__(self) -> str:
         """Returns the problems in one line, bracketed if there are several."""
-        told = ", ".join(self.problems)
-        return told if len(self.problems) == 1 else f"[{told}]"
+        text = ", ".join(self.problems)
+        return text if len(self.problems) == 1 else f"[{text}]"
 
 
 #: Terms with their weights; no term comes twice.

@@ -183,8 +183,8 @@ def _describe_write(action: WriteVolumes | WriteClaims | RevokeClaims | ReleaseC
 
 def _describe_status(action: PatchPodStatus | PatchPodGroupStatus) -> str:
     if isinstance(action, PatchPodGroupStatus):
-        told = action.condition
-        return f"{told.type}={told.status} {told.reason}: {told.message}"
+        condition = action.condition
+        return f"{condition.type}={condition.status} {condition.reason}: {condition.message}"
     parts = []
     if action.condition is not None:
         parts.append(f"{action.condition.reason}: {action.condition.message}")
@@ -197,7 +197,7 @@ _OUTCOMES: dict[type[Event], str] = {
     Bound: "bound",
     ClaimsWritten: "its claims are written",
     ClaimsRevoked: "it is known what its claims have",
-    PodEnded: "has ended or is gone, which no watch has told",
+    PodEnded: "has ended or is gone, which no watch has reported",
     Unbound: "has no node after all",
     Evicted: "evicted",
 }

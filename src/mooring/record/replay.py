@@ -51,7 +51,7 @@ class ReplayResult:
     decisions: int = 0
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
-    #: The pod whose story is told, if one is.
+    #: The pod whose story is wanted, if any.
     pod: str = ""
     story: list[StoryEntry] = field(default_factory=list)
     verdicts: dict[str, int] = field(default_factory=dict)

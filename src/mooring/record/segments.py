@@ -77,7 +77,7 @@ class SegmentWriter:
         self._head_bytes = 0
         known = find_segments(path)
         self._number = int(known[-1].name.rpartition(".")[2]) if known else 0
-        # Now, so that a path that cannot be written to is told before anything is scheduled.
+        # Now, so that a path that cannot be written is reported before anything is scheduled.
         self._begin()
         #: The segment that was begun or asked for last, and the last one that the thread found to
         #: be full: two numbers, so that an old segment is not taken for the new one.

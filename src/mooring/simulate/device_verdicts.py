@@ -180,8 +180,8 @@ def compare_devices(
     kept = {key: each for key, each in recorded.allocations.items() if each != {"devices": {}}}
     for key in sorted(kept.keys() | found.allocations.keys()):
         made = found.allocations.get(key)
-        told = to_struct(Allocation, kept[key]) if key in kept else None
-        yield f"allocation {key}", told, None if made is None else _drop_share_names(made)
+        expected = to_struct(Allocation, kept[key]) if key in kept else None
+        yield f"allocation {key}", expected, None if made is None else _drop_share_names(made)
     if recorded.bind_error is None:
         # That pod would never be bound; Mooring binds it.
         yield from _compare_written(recorded, found, pod)

@@ -97,7 +97,7 @@ def trace_reads(profile: Profile, nodes: Nodes, pods: Iterable[Pod]) -> None:
     asked: set[tuple[str, Hashable]] = set()
     for pod in pods if traced else ():
         for plugin, reads in traced:
-            # What the plugin raises, and a signature that cannot be compared, are told later.
+            # What the plugin raises, and a signature that cannot be compared, are reported later.
             with suppress(Exception):
                 if (plugin.name, reads.sign(pod)) not in asked:
                     _ask(plugin, pod, nodes)

@@ -259,8 +259,8 @@ def _decode(manifest: Manifest, defaults: Defaults) -> Object:
     try:
         return _read(manifest, fill, decode)
     except UnknownPriorityClass as error:
-        told = f'there is no PriorityClass "{error}"'
-        raise manifest.error("spec.priorityClassName", told) from None
+        message = f'there is no PriorityClass "{error}"'
+        raise manifest.error("spec.priorityClassName", message) from None
 
 
 def _priority_class(manifest: Manifest) -> PriorityClass:
@@ -272,8 +272,8 @@ def _read(manifest: Manifest, fill: Callable[[Any], Any], decode: Callable[[Any]
         item = _decode_with_nulls(manifest, fill, decode)
     except RecursionError:
         raise manifest.error("nested too deeply") from None
-    for path, told in find_faults(item, manifest.raw):
-        raise _error(manifest, path, told)
+    for path, message in find_faults(item, manifest.raw):
+        raise _error(manifest, path, message)
     return item
 
 
@@ -301,7 +301,7 @@ def _as_written(decode: Callable[[Any], object], raw: Any) -> DecodeError | None
     return None
 
 
-def _error(manifest: Manifest, field: str, told: str) -> InputError:
+def _error(manifest: Manifest, field: str, message: str) -> InputError:
     """Makes the error for a field as it was written, if its value came from another field."""
     status = manifest.raw.get("status")
     if (
@@ -310,7 +310,7 @@ def _error(manifest: Manifest, field: str, told: str) -> InputError:
         and not status.get("allocatable")
     ):
         field = field.replace("status.allocatable", "status.capacity", 1)
-    return manifest.error(field, told)
+    return manifest.error(field, message)
 
 
 class _Register:
@@ -330,8 +330,8 @@ class _Register:
     def add_uid(self, manifest: Manifest, uid: str) -> None:
         first = self._uids.setdefault(uid, manifest)
         if first is not manifest:
-            told = f"duplicate: {first.title} in {first.place} has it too"
-            raise manifest.error("metadata.uid", told)
+            message = f"duplicate: {first.title} in {first.place} has it too"
+            raise manifest.error("metadata.uid", message)
 
     def is_lost(self, pod: Pod) -> bool:
         """Whether a pod is on a missing node, which was deleted during the dump."""

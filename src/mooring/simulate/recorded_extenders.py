@@ -96,7 +96,7 @@ class RecordedExtenders:
         keys = tuple(sorted(key for key, value in body.items() if value is not None))
         nodes = tuple(sorted(ask.victims)) if ask.verb == PREEMPT else ask.nodes
         call = RecordedCall(name, ask.verb, nodes, keys, body=body)
-        told = ask.pod.uid, ask.attempt, ask.number
+        about = ask.pod.uid, ask.attempt, ask.number
         status, reply = self._reply(name, ask, body)
         if _find_failure(self.rules[name], ask.verb, _key(ask)):
             call = msgspec.structs.replace(call, failed=True)
@@ -106,9 +106,9 @@ class RecordedExtenders:
             if status != _OK:
                 verb = extender.verb(ask.verb)
                 raise ReplyError(describe_status(verb, extender.url(verb), status))
-            return ExtenderAnswered(*told, read_reply(ask.verb, reply)), call
+            return ExtenderAnswered(*about, read_reply(ask.verb, reply)), call
         except ReplyError as error:
-            return ExtenderAnswered(*told, failure=str(error)), call
+            return ExtenderAnswered(*about, failure=str(error)), call
 
     def _reply(self, name: str, ask: AskExtender, body: dict[str, Any]) -> tuple[int, bytes]:
         rule, pod = self.rules[name], _key(ask)

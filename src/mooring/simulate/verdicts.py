@@ -160,7 +160,7 @@ class RecordedStep(GroupStep, frozen=True, rename="camel"):
     unschedulable_plugins: tuple[str, ...] | None = None
     #: What extenders were asked.
     calls: tuple[RecordedCall, ...] = ()
-    #: The pod was placed before, and nothing else is told.
+    #: The pod was placed before, and nothing else is recorded.
     placed: bool = False
     #: What was found and written about the claims of the pod.
     dra: RecordedDevices = RecordedDevices()

@@ -119,11 +119,11 @@ class Hub:
         return (yield from self._everything(self._picture))
 
     def _everything(self, picture: Picture) -> Generator[None, None, list[bytes]]:
-        told = []
+        lines = []
         for part in picture.everything(self._figures(), list(self._history)):
-            told.append(encode_line(part))
+            lines.append(encode_line(part))
             yield
-        return told
+        return lines
 
     async def _rest(self) -> None:
         """Waits until the next sample is due, or a viewer comes."""

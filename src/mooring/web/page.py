@@ -194,11 +194,11 @@ class StatusPage:
 
         def work() -> Generator[None, None, tuple[str, bytes | None]]:
             tag = tag_answers(self._engine)
-            told = yield from self._describe_pod(named["namespace"], named["name"])
-            return tag, told
+            found = yield from self._describe_pod(named["namespace"], named["name"])
+            return tag, found
 
-        tag, told = await self._in_turn(work())
-        answer = _json(told)
+        tag, found = await self._in_turn(work())
+        answer = _json(found)
         answer.etag = tag
         return answer
 
@@ -257,10 +257,10 @@ class StatusPage:
     async def _group(self, request: web.Request) -> web.StreamResponse:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         work = partial(explain_group, self._engine, namespace, name)
-        told = await self._in_turn(at_once(work))
-        if told is None:
+        found = await self._in_turn(at_once(work))
+        if found is None:
             return _missing(f"podgroup {namespace}/{name}: this scheduler knows no such group")
-        return _json(told)
+        return _json(found)
 
     async def _in_turn(self, steps: Generator[None, None, T]) -> T:
         """Runs an explanation, one at a time and with pauses: decisions wait for its steps."""

@@ -20,7 +20,7 @@ from mooring.objects.workload import owner_text
 from .messages import Figures, Message, NodesPart, RecentEvent, Sample, pack
 from .queue_picture import MOST_PUT, WaitingPods
 
-#: Use is told in thousandths of what a node has; a node without the resource says so.
+#: Use is sent in thousandths of what a node has; a node without the resource says so.
 THOUSAND = 1_000
 ABSENT = 0xFFFF
 # Requests of pods that were placed by others may go beyond what a node has.
@@ -31,9 +31,9 @@ GONE, OPEN, CORDONED = 0, 1, 2
 # A generation before everything.
 _NEVER = -1
 
-# Arrivals that are told by name, for as many as an eye may follow.
+# How many arrivals are sent by name: as many as an eye may follow.
 _MOST_ARRIVALS = 40
-# Events of one step, and those that a newcomer is told.
+# Events of one step, and those that a new viewer gets.
 _MOST_EVENTS = 20
 _EVENTS_KEPT = 100
 

@@ -59,7 +59,7 @@ class WaitingPods:
         self._shown: dict[str, _Shown] = {}
         self._numbers = count()
         self._looks = 0
-        # Until all pods were told once, those that are new here may have failed long ago.
+        # Until all pods were sent once, those that are new here may have failed long ago.
         self._knows_all = False
         #: What happened to pods between the last two looks.
         self.events: list[RecentEvent] = []
@@ -108,7 +108,7 @@ class WaitingPods:
             now.failed = now.attempts if now.place in _FAILED else failed
             return
         now.failed = now.attempts
-        # A pod for which others are evicted is told with them.
+        # A pod for which others are evicted is sent with them.
         gets_room = now.nominated and (before is None or before.nominated != now.nominated)
         if now.attempts > failed and now.message and not gets_room:
             self.events.append(RecentEvent(at, "failed", now.owner, now.key, now.message))

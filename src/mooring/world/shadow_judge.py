@@ -265,10 +265,10 @@ class Shadow:
             return ""
         # It looks at nodes in turn, from where the search before it ended.
         stretch = _find_stretch(nodes.ranks[outcome.rows], better, theirs)
-        told = f"{count} of {feasible} feasible nodes score more; a search ends with {enough}"
+        text = f"{count} of {feasible} feasible nodes score more; a search ends with {enough}"
         if stretch >= enough:
-            return f"{told}, and {stretch} come in turn without these"
-        return told if (1 - enough / feasible) ** count >= _LEAST_CHANCE else ""
+            return f"{text}, and {stretch} come in turn without these"
+        return text if (1 - enough / feasible) ** count >= _LEAST_CHANCE else ""
 
     def _look_again(self, uid: str) -> None:
         """Looks at open placements again after the other scheduler has handled a pod."""

@@ -22,7 +22,7 @@ from .shadow_history import RECENT_SECONDS, HistoryEntry, QueueTurn, ShadowHisto
 
 # The other may be so many changes of nodes, or of other kinds, behind or ahead.
 _MOST_CUTS = 32
-# So many names are told of each sort of change.
+# So many names are listed for each sort of change.
 _MOST_NAMED = 3
 
 _POD, _NODE = Pod.__name__, Node.__name__
@@ -224,8 +224,8 @@ class PastStates:
             how = "before {} changes" if cut < known else "after {} changes"
             for entry in entries[min(cut, known) : max(cut, known)]:
                 found.setdefault(how, []).append(" ".join(entry.what))
-        told = (f"{how.format(len(names))} ({_list_names(names)})" for how, names in found.items())
-        return ", ".join(told) or "as it is"
+        texts = (f"{how.format(len(names))} ({_list_names(names)})" for how, names in found.items())
+        return ", ".join(texts) or "as it is"
 
     def _name_difference(self, past: _PastPod, then: Object | None, seen: Object | None) -> str:
         if then is None:

@@ -248,8 +248,8 @@ class ObjectPerNode(Handle[R]):
         self._node_of[item.key] = node_name
         self._said[node_name] = said
         if len(said) > 1:
-            told = f"more than one {item.kind} describes node {node_name}"
-            raise ValueError(f"{told}: {min(said)} counts")
+            problem = f"more than one {item.kind} describes node {node_name}"
+            raise ValueError(f"{problem}: {min(said)} counts")
 
     def _removed(self, item: CustomObject) -> None:
         node_name = self._node_of.pop(item.key, None)

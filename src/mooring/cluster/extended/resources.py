@@ -22,7 +22,7 @@ from .contract import (
 from .counts import Counted, ExtendedColumns
 from .informers import CustomObjects, Reports, describe
 
-#: Is told a row and what kinds of change it saw.
+#: Is called with a row and the kinds of change there.
 Note = Callable[[int, int], None]
 
 
@@ -159,8 +159,8 @@ class ExtendedResources(ExtendedView):
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                told = f"cannot be started: {describe(error)}"
-                raise RuntimeError(f"extended resource {resource_type}: {told}") from error
+                problem = f"cannot be started: {describe(error)}"
+                raise RuntimeError(f"extended resource {resource_type}: {problem}") from error
 
     def cache(self, resource_type: str) -> ExtendedCache[Any]:
         """Returns the cache of a registered type."""

@@ -26,7 +26,7 @@ from .group_checks import preemption_policy
 from .group_decision import GroupDecision
 from .group_result import Domain, GroupCode, GroupStatus
 
-# So many names are told.
+# So many names are listed in events.
 _MOST_NAMES = 8
 
 # After one gang was tried for it, others that starve are looked at so many seconds later.

@@ -289,10 +289,10 @@ def _refusal(
 ) -> GroupResult:
     """Returns the refusal if no domain takes the group, with the results of the first one."""
     what = f"0/{count} placements are available, first placement status: "
-    told = what + first.status.quote
+    message = what + first.status.quote
     if unseen:
-        told += f", {unseen} placements were not looked at, since that would take too long"
-    return GroupResult(unschedulable(told), first.members, tried=tried)
+        message += f", {unseen} placements were not looked at, since that would take too long"
+    return GroupResult(unschedulable(message), first.members, tried=tried)
 
 
 def progress(group: PodGroup, scheduled: int, remaining: int) -> GroupStatus:

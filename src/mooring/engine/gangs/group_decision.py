@@ -90,13 +90,13 @@ class GroupDecision(msgspec.Struct, frozen=True):
             # That a group was placed once stays true whatever becomes of later members.
             return None
         reason = SCHEDULER_ERROR if status.code is GroupCode.ERROR else UNSCHEDULABLE
-        told = Condition(
+        wanted = Condition(
             type=kind,
             status="True" if is_placed else "False",
             reason="Scheduled" if is_placed else reason,
             message=status.message,
         )
-        return None if known == told else told
+        return None if known == wanted else wanted
 
     def failures(self) -> list[tuple[Pod, Failure]]:
         """Yields for each member without a node why it was not placed, and its nomination."""

@@ -69,7 +69,7 @@ class CountedAmount(ExtendedResource):
     use: PodUse
     capacity: int
     used: int = 0
-    #: 1 where what was told is too old to count.
+    #: 1 if the amount is too old to count.
     old: int = 0
 
     def add_pod(self, pod: Pod) -> None:
@@ -112,20 +112,20 @@ class CountedHandle(Handle[CountedAmount]):
 class ObjectAmounts(CountedHandle, ObjectPerNode[CountedAmount]):
     """Follows custom objects, one per node."""
 
-    def __init__(self, settings: CountedResource, told: ObjectCapacity) -> None:
+    def __init__(self, settings: CountedResource, source: ObjectCapacity) -> None:
         CountedHandle.__init__(self, settings)
         ObjectPerNode.__init__(self)
-        self._told = told
-        self.kind, self.max_age = told.custom_kind, told.max_seconds
+        self._source = source
+        self.kind, self.max_age = source.custom_kind, source.max_seconds
 
     def read(self, item: CustomObject) -> tuple[str, CountedAmount]:
-        return self._node(item), self._make(_amount_of(item, self._told))
+        return self._node(item), self._make(_amount_of(item, self._source))
 
     def read_old(self, item: CustomObject) -> tuple[str, CountedAmount]:
         return self._node(item), self._make(0, old=True)
 
     def _node(self, item: CustomObject) -> str:
-        path = self._told.node
+        path = self._source.node
         name = item.name if path == OWN_NAME else _find(item, path)
         if not isinstance(name, str) or not name:
             missing = name in (None, "")
@@ -197,8 +197,8 @@ class _OneObject(CountedHandle):
 class ConfigMapAmounts(_OneObject):
     """Follows a ConfigMap with an amount per node."""
 
-    def __init__(self, settings: CountedResource, told: ConfigMapCapacity) -> None:
-        super().__init__(settings, told.custom_kind)
+    def __init__(self, settings: CountedResource, source: ConfigMapCapacity) -> None:
+        super().__init__(settings, source.custom_kind)
         self._said: dict[str, str] = {}
 
     def _applied(self, item: CustomObject) -> None:
@@ -231,17 +231,17 @@ class ConfigMapAmounts(_OneObject):
 class PoolAmount(_OneObject):
     """Follows the object or the key of a ConfigMap that says what the cluster has."""
 
-    def __init__(self, settings: CountedPool, told: ObjectCapacity | ConfigMapCapacity) -> None:
-        super().__init__(settings, told.custom_kind)
-        self._told = told
-        if isinstance(told, ObjectCapacity):
-            self.max_age = told.max_seconds
+    def __init__(self, settings: CountedPool, source: ObjectCapacity | ConfigMapCapacity) -> None:
+        super().__init__(settings, source.custom_kind)
+        self._source = source
+        if isinstance(source, ObjectCapacity):
+            self.max_age = source.max_seconds
 
     def _applied(self, item: CustomObject) -> None:
-        if isinstance(self._told, ObjectCapacity):
-            amount = _amount_of(item, self._told)
+        if isinstance(self._source, ObjectCapacity):
+            amount = _amount_of(item, self._source)
         else:
-            key = self._told.key
+            key = self._source.key
             found = item.mapping("data").get(key)
             if found is None:
                 raise DecodeError("is required", f"data.{key}")
@@ -267,16 +267,16 @@ def make_node_handle(settings: CountedResource) -> CountedHandle:
 
 def make_pool_handle(settings: CountedPool) -> CountedHandle:
     """Makes the handle that learns what the cluster has."""
-    told = settings.capacity.object or settings.capacity.config_map
-    assert told is not None, "the configuration was checked"
-    return PoolAmount(settings, told)
+    source = settings.capacity.object or settings.capacity.config_map
+    assert source is not None, "the configuration was checked"
+    return PoolAmount(settings, source)
 
 
-def _amount_of(item: CustomObject, told: ObjectCapacity) -> int:
-    found = _find(item, told.amount)
+def _amount_of(item: CustomObject, source: ObjectCapacity) -> int:
+    found = _find(item, source.amount)
     if found is None:
-        raise DecodeError("is required", told.amount)
-    return read_amount(told.amount, found)
+        raise DecodeError("is required", source.amount)
+    return read_amount(source.amount, found)
 
 
 def _find(item: CustomObject, path: str) -> Any:

@@ -138,13 +138,13 @@ class CountedPool(Wire, frozen=True):
         for where, message in self.capacity.problems():
             yield child("capacity", where), message
         if self.capacity.node_label or self.capacity.node_annotation:
-            yield "capacity", "a pool is told by a configMap or an object, not by nodes"
+            yield "capacity", "a pool is described by a configMap or an object, not by nodes"
         if self.capacity.config_map is not None and not self.capacity.config_map.key:
             yield "capacity.configMap.key", "is required"
-        told = self.capacity.object
-        if told is not None and not told.name:
+        source = self.capacity.object
+        if source is not None and not source.name:
             yield "capacity.object.name", "is required"
-        if told is not None and told.namespaced and not told.namespace:
+        if source is not None and source.namespaced and not source.namespace:
             yield "capacity.object.namespace", "is required"
 
 

@@ -36,7 +36,7 @@ class PoolDemand:
         if self.capacity is None:
             return Reason(f"the pool {name} is not known", Code.UNRESOLVABLE)
         if self.is_old:
-            return Reason(f"the pool {name} was told too long ago", Code.UNRESOLVABLE)
+            return Reason(f"the pool {name} was reported too long ago", Code.UNRESOLVABLE)
         if self.capacity - self.used >= self.amount:
             return None
         # Evicting helps with what is taken, not with what was never there.

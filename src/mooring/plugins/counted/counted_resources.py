@@ -38,7 +38,7 @@ class Demand:
         name = self.resource_type
         return (
             Reason(f"node(s) of which {name} is not known", Code.UNRESOLVABLE),
-            Reason(f"node(s) of which {name} was told too long ago", Code.UNRESOLVABLE),
+            Reason(f"node(s) of which {name} was reported too long ago", Code.UNRESOLVABLE),
             Reason(f"Insufficient {name}"),
             Reason(f"Insufficient {name}", Code.UNRESOLVABLE),
         )
@@ -165,8 +165,8 @@ class CountedResources(
         if old is None:
             return True
         for handle in self._handles.values():
-            told = handle.settings.capacity
-            label, annotation = told.node_label, told.node_annotation
+            capacity = handle.settings.capacity
+            label, annotation = capacity.node_label, capacity.node_annotation
             if label and old.labels.get(label) != new.labels.get(label):
                 return True
             if annotation and old.annotations.get(annotation) != new.annotations.get(annotation):

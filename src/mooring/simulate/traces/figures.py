@@ -14,10 +14,10 @@ from mooring.world.gpu_demands import GpuDemands
 from .arrivals import ArrivalTrace
 from .virtual_run import VirtualRun
 
-#: The percentiles of waiting times that are told.
+#: The percentiles of waiting times in reports.
 PERCENTILES = (50, 90, 99)
 
-# The course of things is told in so many steps between the first and the last arrival.
+# A trace is sampled at so many moments between the first and the last arrival.
 _STEPS = 240
 
 
@@ -90,8 +90,8 @@ def _describe_waits(waits: list[float]) -> dict[str, float]:
     if not waits:
         return {}
     values = np.percentile(waits, PERCENTILES).tolist()
-    told = {f"p{percent}": value for percent, value in zip(PERCENTILES, values, strict=True)}
-    return {**told, "max": max(waits), "mean": _mean(waits)}
+    percentiles = {f"p{percent}": value for percent, value in zip(PERCENTILES, values, strict=True)}
+    return {**percentiles, "max": max(waits), "mean": _mean(waits)}
 
 
 def _mean(values: list[float] | list[int]) -> float:

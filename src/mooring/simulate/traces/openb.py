@@ -21,7 +21,7 @@ GPU = "nvidia.com/gpu"
 #: The label of a node that tells the model of its GPUs.
 MODEL = "gpu-model"
 
-# What a kubelet takes unless told otherwise; the trace does not say.
+# A kubelet's default; the trace does not say.
 _PODS_PER_NODE = "110"
 
 Manifest = Mapping[str, Any]
