@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from mooring.engine import Engine
     from mooring.simulate.loading import Input
-    from mooring.simulate.transcript import Pending, Placed, Preempted, Transcript, Use
-    from mooring.world import Claimed
+    from mooring.simulate.transcript import PendingPod, PlacedPod, PreemptedPod, Transcript, Use
+    from mooring.world import ClaimedVolume
 
     from .inputs import ConnectionOptions
 
@@ -265,13 +265,13 @@ def gibibytes(amount: int) -> str:
     return f"{amount / _GIB:.1f}Gi"
 
 
-def _placements(placed: Sequence[Placed], *, wide: bool) -> Table:
+def _placements(placed: Sequence[PlacedPod], *, wide: bool) -> Table:
     headers = ("NAMESPACE", "POD", "NODE")
     more = ("PROFILE", "PRIORITY", "ATTEMPTS", "CPU", "MEMORY") if wide else ()
     return table((*headers, *more), [_placement(each, wide=wide) for each in placed])
 
 
-def _placement(placed: Placed, *, wide: bool) -> tuple[str, ...]:
+def _placement(placed: PlacedPod, *, wide: bool) -> tuple[str, ...]:
     from mooring.objects.resources import CPU, MEMORY
 
     pod = placed.pod
@@ -289,12 +289,12 @@ def _placement(placed: Placed, *, wide: bool) -> tuple[str, ...]:
     )
 
 
-def _preemptions(preempted: Sequence[Preempted]) -> Table:
+def _preemptions(preempted: Sequence[PreemptedPod]) -> Table:
     rows = [(each.pod.namespace, each.pod.name, each.node, each.by) for each in preempted]
     return table(("NAMESPACE", "PREEMPTED", "FROM", "BY"), rows)
 
 
-def _volumes(volumes: Sequence[Claimed]) -> Table:
+def _volumes(volumes: Sequence[ClaimedVolume]) -> Table:
     rows = [
         (
             each.claim.namespace,
@@ -332,9 +332,9 @@ def _amount(resource: str, amount: int) -> str:
             return str(amount)
 
 
-def _group(pending: Iterable[Pending]) -> dict[str, list[Pending]]:
+def _group(pending: Iterable[PendingPod]) -> dict[str, list[PendingPod]]:
     """Groups pending pods by their message."""
-    groups: dict[str, list[Pending]] = {}
+    groups: dict[str, list[PendingPod]] = {}
     for each in pending:
         groups.setdefault(plain(each.message), []).append(each)
     return groups

@@ -43,7 +43,7 @@ from .events import BindingFailed, ClaimsWritten
 from .nomination_ends import tell_of_room
 from .placement import Placement, PlacementState
 from .preemption_log import PreemptionLog
-from .remedies import Evictions, Remedied, seek_remedy, sign_for_remedy
+from .remedies import Evictions, RemedyResult, seek_remedy, sign_for_remedy
 
 # Looked up once, because that takes long for an enum.
 _BINDING = PlacementState.BINDING
@@ -101,7 +101,7 @@ class Attempts:
         profile: Profile,
         outcome: Found | Failed | PluginError | None,
         now: float,
-        remedied: Remedied | None = None,
+        remedied: RemedyResult | None = None,
     ) -> None:
         """Carries out a decision: the pod is placed, or it failed. None means no nodes at all.
 
@@ -142,7 +142,7 @@ class Attempts:
         profile: Profile,
         failed: Failed,
         now: float,
-        remedied: Remedied | None,
+        remedied: RemedyResult | None,
     ) -> Failure:
         """Asks the post-filters; if they find victims, evicts these."""
         pod = queued.pod
@@ -176,7 +176,7 @@ class Attempts:
             self._observer.remedy_sought()
         return failure
 
-    def _evict(self, pod: Pod, remedied: Remedied, profile: Profile, now: float) -> None:
+    def _evict(self, pod: Pod, remedied: RemedyResult, profile: Profile, now: float) -> None:
         """Asks for the eviction of all victims that are not leaving already."""
         remedy = remedied.remedy
         victims = [each for each in remedy.victims if not each.terminating] if remedy else []

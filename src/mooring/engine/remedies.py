@@ -32,7 +32,7 @@ from .actions import Action, EvictPod, PodRef, RecordEvent
 _IN_PROGRESS = unresolvable("waiting for the preemption for this pod to be finished")
 
 
-class Remedied(msgspec.Struct, frozen=True):
+class RemedyResult(msgspec.Struct, frozen=True):
     """The answers of the post-filters.
 
     A nomination of None is left alone, an empty one is ended.
@@ -71,7 +71,7 @@ def sign_for_remedy(profile: Profile, pod: Pod, nodes: Nodes) -> Hashable | None
     return tuple(parts)
 
 
-def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Remedied:
+def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> RemedyResult:
     """Returns the first remedy that a post-filter finds, or the answers of all."""
     with PointTimer(profile.observer, POST_FILTER, profile.name) as running:
         remedied = _seek_remedy(profile, pod, failed, nodes)
@@ -79,14 +79,14 @@ def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Rem
     return remedied
 
 
-def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Remedied:
+def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> RemedyResult:
     ask = make_caller(profile.observer, POST_FILTER)
     search = RemedySearch()
     for plugin in profile.post_filter:
         try:
             answer = ask_post_filter(plugin, ask, pod, failed, nodes, profile)
         except PluginError as error:
-            return Remedied(str(error), status=ERROR)
+            return RemedyResult(str(error), status=ERROR)
         remedied = search.take(plugin.name, answer)
         if remedied is not None:
             return remedied
@@ -102,13 +102,13 @@ class RemedySearch:
         self._partial = False
         self._releases: tuple[ClaimRelease, ...] = ()
 
-    def take(self, plugin: str, answer: Remedy | NoRemedy) -> Remedied | None:
+    def take(self, plugin: str, answer: Remedy | NoRemedy) -> RemedyResult | None:
         """Takes in an answer; returns the end of the search if this is it."""
         if isinstance(answer, NoRemedy) and answer.release is not None:
             self._releases = (*self._releases, answer.release)
         match answer:
             case Remedy(node_name):
-                return Remedied(
+                return RemedyResult(
                     answer.text, node_name, answer, SUCCESS, plugin, releases=self._releases
                 )
             case NoRemedy(Code.UNSCHEDULABLE, reasons, clears, partial):
@@ -117,11 +117,11 @@ class RemedySearch:
                 self._partial = self._partial or partial
                 return None
             case NoRemedy(code, reasons, clears):
-                return Remedied(", ".join(reasons), "" if clears else None, status=code.value)
+                return RemedyResult(", ".join(reasons), "" if clears else None, status=code.value)
 
-    def give_up(self) -> Remedied:
+    def give_up(self) -> RemedyResult:
         """Returns the result if no post-filter found a remedy."""
-        return Remedied(
+        return RemedyResult(
             ", ".join(self._texts),
             self._nominate,
             partial=self._partial,
@@ -160,7 +160,7 @@ class Evictions:
         return None if known is None else (known.plugin, _IN_PROGRESS)
 
     def begin(
-        self, pod: Pod, victim: Pod, remedied: Remedied, profile: Profile, now: float
+        self, pod: Pod, victim: Pod, remedied: RemedyResult, profile: Profile, now: float
     ) -> None:
         """Asks for the eviction of a victim."""
         message = f"{profile.name}: preempting to accommodate a higher priority pod"

@@ -38,12 +38,12 @@ class _LabelSelectorSpec(Wire, frozen=True):
     selector: LabelSelector | None = None
 
 
-class _WireMapSelecting(Wire, frozen=True):
+class _WireMapSelector(Wire, frozen=True):
     metadata: ObjectMeta
     spec: _MapSelectorSpec = _MapSelectorSpec()
 
 
-class _WireLabelSelecting(Wire, frozen=True):
+class _WireLabelSelector(Wire, frozen=True):
     metadata: ObjectMeta
     spec: _LabelSelectorSpec = _LabelSelectorSpec()
 
@@ -64,10 +64,10 @@ class SelectingObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 class _LabelMapObject(SelectingObject, frozen=True):
     """One that selects by labels and their values."""
 
-    wire: ClassVar = _WireMapSelecting
+    wire: ClassVar = _WireMapSelector
 
     @classmethod
-    def of(cls, wire: _WireMapSelecting) -> Self:
+    def of(cls, wire: _WireMapSelector) -> Self:
         chosen = wire.spec.selector
         return cls(
             namespace=wire.metadata.namespace or "default",
@@ -80,10 +80,10 @@ class _LabelMapObject(SelectingObject, frozen=True):
 class _LabelSelectorObject(SelectingObject, frozen=True):
     """One that selects by a label selector with expressions."""
 
-    wire: ClassVar = _WireLabelSelecting
+    wire: ClassVar = _WireLabelSelector
 
     @classmethod
-    def of(cls, wire: _WireLabelSelecting) -> Self:
+    def of(cls, wire: _WireLabelSelector) -> Self:
         return cls(
             namespace=wire.metadata.namespace or "default",
             name=wire.metadata.name,

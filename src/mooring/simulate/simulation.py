@@ -26,9 +26,9 @@ from mooring.engine.events import ExtenderAnswered
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import Place, QueuedPod
-from mooring.world import Claimed, Scene, World
+from mooring.world import ClaimedVolume, Scene, World
 
-from .transcript import Pending, Placed, Preempted, Transcript, Use
+from .transcript import PendingPod, PlacedPod, PreemptedPod, Transcript, Use
 
 GATED, TERMINATING, OTHER_SCHEDULER = "SchedulingGated", "Terminating", "OtherScheduler"
 PREEMPTED = "Preempted"
@@ -96,9 +96,9 @@ class _Run:
     world: World
     answer: AnswerOf | None = None
     now: float = 0.0
-    placed: dict[str, Placed] = field(default_factory=dict)
-    preempted: list[Preempted] = field(default_factory=list)
-    volumes: list[Claimed] = field(default_factory=list)
+    placed: dict[str, PlacedPod] = field(default_factory=dict)
+    preempted: list[PreemptedPod] = field(default_factory=list)
+    volumes: list[ClaimedVolume] = field(default_factory=list)
     story: list[tuple[float, Action]] = field(default_factory=list)
     #: Who has left the queue, but is not bound: a plugin waits for something to come true.
     _preparing: set[str] = field(default_factory=set)
@@ -144,19 +144,19 @@ class _Run:
                 assert self.answer is not None, "an engine with extenders has somebody to ask"
                 self.engine.handle(self.answer(action, self.world), self.now)
 
-    def why(self, pod: Pod) -> Pending:
+    def why(self, pod: Pod) -> PendingPod:
         """Returns why a pod has no node."""
         queued = self.engine.queue.get(pod.uid)
         if pod.spec.scheduler_name not in self.engine.profiles:
             text = f'no profile serves the scheduler name "{pod.spec.scheduler_name}"'
-            return Pending(pod, OTHER_SCHEDULER, text, 0)
+            return PendingPod(pod, OTHER_SCHEDULER, text, 0)
         if pod.terminating:
-            return Pending(pod, TERMINATING, "the pod is being deleted", 0)
+            return PendingPod(pod, TERMINATING, "the pod is being deleted", 0)
         attempts = self._attempts.get(pod.uid, 0)
         if queued is not None and queued.place is Place.GATED:
-            return Pending(pod, GATED, _gate(queued), attempts)
+            return PendingPod(pod, GATED, _gate(queued), attempts)
         reason, message = self._messages[pod.uid]
-        return Pending(pod, reason, message, attempts)
+        return PendingPod(pod, reason, message, attempts)
 
     def _perform(self, actions: Sequence[Action]) -> None:
         for action in actions:
@@ -196,7 +196,7 @@ class _Run:
         self._preparing.discard(uid)
         attempts = self._attempts.pop(uid, 0) + 1
         pod = self.world.pods[uid]
-        self.placed[uid] = Placed(pod, action.node, action.profile, attempts)
+        self.placed[uid] = PlacedPod(pod, action.node, action.profile, attempts)
         self.world.bind(action, self.now)
 
     def _evict(self, action: EvictPod) -> None:
@@ -204,7 +204,7 @@ class _Run:
         if victim is None:
             return
         by = f"{action.preemptor.namespace}/{action.preemptor.name}"
-        self.preempted.append(Preempted(victim, victim.node_name, by))
+        self.preempted.append(PreemptedPod(victim, victim.node_name, by))
         self.placed.pop(victim.uid, None)
         self._messages[victim.uid] = PREEMPTED, f"placed on {victim.node_name}, preempted by {by}"
 

@@ -21,11 +21,11 @@ from mooring.engine.actions import Action
 from mooring.engine.classes.statistics import Statistics
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from mooring.world import Claimed
+from mooring.world import ClaimedVolume
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedPod:
     """A pod and the node that was found for it."""
 
     pod: Pod
@@ -35,7 +35,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingPod:
     """A pod without a node, and why. `reason` is one word, `message` the full text."""
 
     pod: Pod
@@ -45,7 +45,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Preempted:
+class PreemptedPod:
     """A pod that had to leave its node, and the namespace and name of the pod that replaced it."""
 
     pod: Pod
@@ -66,10 +66,10 @@ class Use:
 class Transcript:
     """The result, and every action on the way with its virtual time in seconds."""
 
-    placed: tuple[Placed, ...]
-    pending: tuple[Pending, ...]
-    preempted: tuple[Preempted, ...]
-    volumes: tuple[Claimed, ...]
+    placed: tuple[PlacedPod, ...]
+    pending: tuple[PendingPod, ...]
+    preempted: tuple[PreemptedPod, ...]
+    volumes: tuple[ClaimedVolume, ...]
     #: By resource; only those of which there is any or any is asked for.
     use: dict[str, Use]
     nodes: int
@@ -144,7 +144,7 @@ def find_unit(resource: str) -> str:
     return "bytes" if is_size else "count"
 
 
-def _placement(placed: Placed) -> dict[str, Any]:
+def _placement(placed: PlacedPod) -> dict[str, Any]:
     return {
         "namespace": placed.pod.namespace,
         "pod": placed.pod.name,
@@ -155,7 +155,7 @@ def _placement(placed: Placed) -> dict[str, Any]:
     }
 
 
-def _pending(pending: Pending) -> dict[str, Any]:
+def _pending(pending: PendingPod) -> dict[str, Any]:
     return {
         "namespace": pending.pod.namespace,
         "pod": pending.pod.name,
@@ -167,7 +167,7 @@ def _pending(pending: Pending) -> dict[str, Any]:
     }
 
 
-def _encode_preemption(preempted: Preempted) -> dict[str, Any]:
+def _encode_preemption(preempted: PreemptedPod) -> dict[str, Any]:
     return {
         "namespace": preempted.pod.namespace,
         "pod": preempted.pod.name,
@@ -176,7 +176,7 @@ def _encode_preemption(preempted: Preempted) -> dict[str, Any]:
     }
 
 
-def _encode_claim(claimed: Claimed) -> dict[str, Any]:
+def _encode_claim(claimed: ClaimedVolume) -> dict[str, Any]:
     return {
         "namespace": claimed.claim.namespace,
         "claim": claimed.claim.name,

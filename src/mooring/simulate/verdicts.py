@@ -18,7 +18,7 @@ from mooring.documents.errors import InputError
 from mooring.documents.files import LineReader
 from mooring.engine import Engine, diagnosis
 from mooring.engine.cycle import EVERY_NODE, Found, Window, decide, find_feasible
-from mooring.engine.remedies import Remedied, seek_remedy
+from mooring.engine.remedies import RemedyResult, seek_remedy
 from mooring.framework.attempt import Failed, Filtered, Scored
 from mooring.framework.calls import ask_pre_enqueue
 from mooring.framework.plugin import Scores
@@ -308,7 +308,7 @@ def _describe_placement(
 
 
 def describe_failure(
-    profile: Profile, pod: Pod, nodes: Nodes, failed: Failed, remedied: Remedied
+    profile: Profile, pod: Pod, nodes: Nodes, failed: Failed, remedied: RemedyResult
 ) -> PodVerdict:
     """Returns why no node was found, and which pods would be evicted."""
     remedy = remedied.remedy

@@ -39,7 +39,7 @@ T = TypeVar("T")
 Lines = asyncio.Queue[bytes | None]
 
 
-class Crowded(Exception):
+class TooManyViewers(Exception):
     """There are too many viewers."""
 
 
@@ -84,7 +84,7 @@ class Hub:
     async def viewer(self) -> AsyncIterator[Lines]:
         """Yields a stream of lines that begins with the whole picture, while the context lasts."""
         if len(self._viewers) >= MOST_VIEWERS:
-            raise Crowded
+            raise TooManyViewers
         lines: Lines = asyncio.Queue()
         self._viewers.add(lines)
         try:

@@ -30,7 +30,7 @@ from .details import (
     find_pod,
     tag_answers,
 )
-from .hub import Crowded, Hub
+from .hub import Hub, TooManyViewers
 from .occupants import group_by_pods
 from .overview import (
     OWNERS,
@@ -170,7 +170,7 @@ class StatusPage:
                 await response.prepare(request)
                 while (text := await lines.get()) is not None:
                     await response.write(text)
-        except Crowded:
+        except TooManyViewers:
             raise web.HTTPServiceUnavailable(text="too many look at the page\n") from None
         except (TimeoutError, ConnectionError):
             # The page asks again.

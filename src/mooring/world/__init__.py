@@ -6,6 +6,6 @@ reports do not live here.
 """
 
 from .scene import DrainError, Scene
-from .world import Claimed, World, place_pod
+from .world import ClaimedVolume, World, place_pod
 
-__all__ = ["Claimed", "DrainError", "Scene", "World", "place_pod"]
+__all__ = ["ClaimedVolume", "DrainError", "Scene", "World", "place_pod"]

@@ -49,7 +49,7 @@ _BOUND = "Bound"
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedVolume:
     """A claim and the volume that it got when its pod was placed: an existing or a new one."""
 
     volume: PersistentVolume
@@ -129,7 +129,7 @@ class World:
                 self.engine.handle(Applied(replace(budget, disruptions_allowed=left)), now)
         return victim
 
-    def write_volumes(self, action: WriteVolumes, now: float) -> list[Claimed]:
+    def write_volumes(self, action: WriteVolumes, now: float) -> list[ClaimedVolume]:
         """Binds and makes volumes, as the volume controller and the provisioner do."""
         claimed = []
         # One after the other: a claim that is bound may be asked for twice.
@@ -228,13 +228,13 @@ def _reserve(profile: Profile, pod: Pod, nodes: Nodes, row: int) -> str | None:
     return None
 
 
-def _write(action: WriteVolumes, nodes: Nodes) -> Iterator[Claimed]:
+def _write(action: WriteVolumes, nodes: Nodes) -> Iterator[ClaimedVolume]:
     for volume in action.volumes:
-        yield Claimed(*_bind_volume(volume, nodes), provisioned=False, pod=action.pod.name)
+        yield ClaimedVolume(*_bind_volume(volume, nodes), provisioned=False, pod=action.pod.name)
     for claim in action.claims:
         made = _provision(claim, nodes)
         if made is not None:
-            yield Claimed(*made, provisioned=True, pod=action.pod.name)
+            yield ClaimedVolume(*made, provisioned=True, pod=action.pod.name)
 
 
 _Pair = tuple[PersistentVolume, PersistentVolumeClaim]

@@ -121,7 +121,7 @@ _PRESSURES = {
 _UNSCHEDULABLE = f"{_PREFIX}unschedulable"
 
 
-class _Lasting(Toleration, frozen=True):
+class _TimedToleration(Toleration, frozen=True):
     """A toleration and how long it lasts; without a time it lasts for ever."""
 
     toleration_seconds: int | None = None
@@ -233,7 +233,7 @@ def _others(item: Json, node: NodeItem) -> list[Json]:
 def _seconds_borne(pod: PodItem, taints: list[Json]) -> float | None:
     """Returns how many seconds a pod tolerates the taints of a node; None means for ever."""
     raw = pod.entry.object["spec"].get("tolerations") or []
-    tolerations = msgspec.convert(raw, list[_Lasting])
+    tolerations = msgspec.convert(raw, list[_TimedToleration])
     lasting = []
     for taint in msgspec.convert(taints, list[Taint]):
         bearing = [each for each in tolerations if each.tolerates(taint)]

@@ -45,7 +45,7 @@ Pattern = tuple[tuple[str, ...], RowNumbers]
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedAdvice:
     """Advice, the plugins that it is about, and the rows that it helps."""
 
     plugins: tuple[str, ...]
@@ -63,8 +63,8 @@ def make_suggestions(
     """
     known = list(patterns)
     pairs = [pattern for pattern in known if len(pattern[0]) == 2][:_MOST_PAIRS]
-    found: dict[frozenset[AnyEdit], Tried] = {}
-    hopeless: list[Tried] = []
+    found: dict[frozenset[AnyEdit], TriedAdvice] = {}
+    hopeless: list[TriedAdvice] = []
     for pattern in [*(each for each in known if len(each[0]) == 1), *pairs]:
         all_tried = yield from _try_advice(case, pattern, infeasible)
         for tried in all_tried:
@@ -157,20 +157,20 @@ def _is_far(case: Case, edits: Iterable[AnyEdit]) -> bool:
     )
 
 
-def _try_advice(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Steps[list[Tried]]:
+def _try_advice(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Steps[list[TriedAdvice]]:
     """Yields the advice for rows that the same plugins reject, if it helps such a row."""
     plugins, rows = pattern
     each: list[tuple[str, list[Advice]]] = []
     for plugin in plugins:
         each.append((plugin, list(_ask_for_advice(case.latest(), plugin, rows))))
         yield
-    good: list[Tried] = []
+    good: list[TriedAdvice] = []
     for plugin, found in each:
         # What mends one may mend another too: a cordon comes with its own taint.
         for advice in found:
             helped = _find_helped(case, advice, infeasible)
             if np.isin(helped, rows).any() or (len(plugins) == 1 and not advice.edits):
-                good.append(Tried((plugin,), advice, helped))
+                good.append(TriedAdvice((plugin,), advice, helped))
             yield
     if not good and len(each) == 2:
         good = yield from _try_pairs(case, each, pattern, infeasible)
@@ -197,17 +197,17 @@ def _try_pairs(
     each: list[tuple[str, list[Advice]]],
     pattern: Pattern,
     infeasible: RowNumbers,
-) -> Steps[list[Tried]]:
+) -> Steps[list[TriedAdvice]]:
     """Tries two at once: the first that helps is the nearest, and of near ones the best counts."""
     plugins, rows = pattern
     first, second = ([one for one in found if one.edits][:_PER_PLUGIN] for _, found in each)
-    good: list[Tried] = []
+    good: list[TriedAdvice] = []
     for both in (_combine(left, right) for left, right in product(first, second)):
         if len(both.edits) > MOST_EDITS:
             continue
         helped = _find_helped(case, both, infeasible)
         if np.isin(helped, rows).any():
-            good.append(Tried(plugins, both, helped))
+            good.append(TriedAdvice(plugins, both, helped))
         yield
     if not good:
         return []
@@ -221,7 +221,7 @@ def _combine(left: Advice, right: Advice) -> Advice:
     return Advice(problem, edits, (*left.blockers, *right.blockers), "several")
 
 
-def _drop_larger(found: Mapping[frozenset[AnyEdit], Tried]) -> Iterator[Tried]:
+def _drop_larger(found: Mapping[frozenset[AnyEdit], TriedAdvice]) -> Iterator[TriedAdvice]:
     """Keeps advice that helps some node which no smaller change helps."""
     for key, each in found.items():
         smaller = [other.helped for edits, other in found.items() if edits < key]

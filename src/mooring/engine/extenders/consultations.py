@@ -14,7 +14,7 @@ from mooring.engine.actions import Action, AskExtender
 from mooring.engine.attempts import Attempts
 from mooring.engine.cycle import Found
 from mooring.engine.events import ExtenderAnswered
-from mooring.engine.remedies import Remedied
+from mooring.engine.remedies import RemedyResult
 from mooring.framework.attempt import Failed
 from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
@@ -29,7 +29,7 @@ from .survey import PodSurvey
 # tells when its time is up; this is for answers that get lost.
 _GRACE = 1.0
 
-_Outcome = tuple[Found | Failed, Remedied | None]
+_Outcome = tuple[Found | Failed, RemedyResult | None]
 
 #: Takes a result, or an error, and the time.
 Conclude = Callable[[Any, float], None]

@@ -8,7 +8,7 @@ from mooring.cluster import Nodes
 from mooring.config import Extender
 from mooring.engine.events import ExtenderAnswered
 from mooring.engine.extender_answers import NodeVictims, PreemptAnswer
-from mooring.engine.remedies import Remedied, RemedySearch
+from mooring.engine.remedies import RemedyResult, RemedySearch
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import ask_post_filter, ask_to_choose, ask_to_propose
 from mooring.framework.observe import ERROR, POST_FILTER, make_caller
@@ -30,14 +30,14 @@ class Review:
         self._survey = consultation.survey
         self._failed = failed
 
-    def seek_remedy(self) -> Steps[Remedied]:
+    def seek_remedy(self) -> Steps[RemedyResult]:
         """Seeks a remedy as `remedies.seek_remedy` does, but extenders may change the proposals."""
         search = RemedySearch()
         for plugin in self._survey.profile.post_filter:
             try:
                 answer = yield from self._ask(plugin)
             except PluginError as error:
-                return Remedied(str(error), status=ERROR)
+                return RemedyResult(str(error), status=ERROR)
             remedied = search.take(plugin.name, answer)
             if remedied is not None:
                 return remedied
