@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from mooring.cluster import Cluster, check
-from mooring.cluster.check.parts import resources_again
+from mooring.cluster.check.storage_and_devices import resources_again
 from mooring.config import Configuration, FeatureGates, load_mapping
 from mooring.engine import Engine, diagnosis
 from mooring.engine.actions import Action, BindPod, Report, encode

@@ -19,7 +19,7 @@ from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
-from .parts import check_devices, check_extended, check_storage, resources_again
+from .storage_and_devices import check_devices, check_extended, check_storage, resources_again
 
 
 def check(cluster: Cluster) -> None:
