@@ -25,7 +25,7 @@ _JITTER = 1.2
 
 _LEASE = KINDS["Lease"]
 
-#: Told whether we lead now, and who does.
+#: Is called with whether we lead now, and the leader.
 OnChange = Callable[[bool, str], None]
 
 

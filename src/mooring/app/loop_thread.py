@@ -31,7 +31,7 @@ R = TypeVar("R")
 
 # How often the loop shows that it turns.
 _BEAT_SECONDS = 0.5
-# How long those who want to read something wait for the loop to turn.
+# How long a reader waits for the loop to turn.
 _PATIENCE_SECONDS = 5.0
 
 #: How long the loop may stand still before it counts as hung.

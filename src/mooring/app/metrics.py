@@ -84,7 +84,7 @@ class Metrics:
         ProcessCollector(registry=self._process)
         _check_names(engine.profiles.values())
 
-    # Hooks for those who act
+    # Hooks for leadership and requests
 
     def note_leading(self, name: str, leading: bool) -> None:
         """Notes who holds the lease of that name."""

@@ -141,7 +141,7 @@ def _adopt(server: Server, copies: list[Copied], settings: UpSettings) -> tuple[
     if settings.read_copies is None:
         return ()
     report = adopt_all(server.api, copies, with_values=settings.with_values)
-    # They are large, and nobody needs them any more.
+    # They are large, and not needed any more.
     copies.clear()
     return tuple(report.describe())
 

@@ -35,7 +35,7 @@ _log = logs.make_log(__name__)
 #: How long what was decided may take to be carried out after we are asked to stop.
 DRAIN_SECONDS = 10.0
 
-#: Whether writes are allowed: we lead, and nobody else can yet.
+#: Whether writes are allowed: we lead, and no other replica can yet.
 MayWrite = Callable[[], bool]
 
 

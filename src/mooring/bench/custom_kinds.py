@@ -86,7 +86,7 @@ def is_namespaced(kind: str, custom: CustomKinds) -> bool:
     if kind == TAINT_RULE:
         return False
     known = custom.get(kind) or _KNOWN.get(kind)
-    # Most kinds that nobody here knows have one.
+    # Most unknown kinds have one.
     return known is None or known.namespaced
 
 

@@ -30,7 +30,7 @@ from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import Object
 from mooring.plugins.disk_io.disk_io_resource import KIND, READ
 
-#: What an update that helps nobody may cost, of processor time.
+#: What an update that helps no pod may cost, of processor time.
 MOST_MICROSECONDS = 50.0
 
 _NODES = 50

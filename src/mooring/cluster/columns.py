@@ -250,7 +250,7 @@ class RowFacts:
     nonzero_requested: list[int]
     #: What plugins found out about the row alone, whichever pod: good while these facts are.
     derived: dict[Hashable, int] = field(default_factory=dict)
-    #: The figures, once somebody has asked for them.
+    #: The figures, once they were asked for.
     known_figures: Figures | None = None
 
     @property

@@ -125,7 +125,7 @@ class _Table(Generic[T]):
         return self._answers
 
 
-# Columns that nobody but this cache holds on to may take so many bytes.
+# Columns that only this cache holds may take so many bytes.
 _MOST_BYTES = 16 * 2**20
 _FEWEST_COLUMNS = 64
 

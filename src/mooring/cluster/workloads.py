@@ -22,7 +22,7 @@ from .label_index import LabelKeys, SelectorIndex
 
 _NO_LABELS: Labels = {}
 
-# Of how many selectors of namespaces it is known whom they select.
+# For so many selectors of namespaces it is known which they select.
 _MOST_SELECTORS = 1_024
 
 

@@ -101,7 +101,7 @@ def expand(
 
 
 def _set_weight(plugin: EnabledPlugin, point: str) -> EnabledPlugin:
-    # A weight of 0 would be a plugin that runs for nothing; who wants that disables it.
+    # A weight of 0 would be a plugin that runs for nothing; disable it instead.
     return replace(plugin, weight=(plugin.weight or 1) if point == "score" else 0)
 
 

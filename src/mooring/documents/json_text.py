@@ -17,7 +17,7 @@ import msgspec
 
 from .errors import InputError, Location
 
-#: How deep custom objects are kept. Of others nobody reads what lies half as deep.
+#: How deep custom objects are kept. Of others nothing half as deep is read.
 DEEPEST = 100
 
 # Lists and lines of watches wrap objects in a few more levels.

@@ -320,7 +320,7 @@ _CONSTANTS = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 
-# Beyond 40 digits nothing is a number that anybody meant; Python would refuse thousands.
+# More than 40 digits are not meant as a number; Python would refuse thousands.
 _NUMBER = re.compile(
     r"""[-+]?(?:
         (?P<int>0|[1-9]\d{0,39})

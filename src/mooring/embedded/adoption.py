@@ -22,7 +22,7 @@ from mooring.embedded.store.table import Json
 #: An object of another cluster, and where it is written.
 Copied = tuple[str, Json]
 
-#: Kinds that are of no use in a copy: what has happened, and who was alive.
+#: Kinds that are of no use in a copy: events and leases.
 NOT_COPIED = frozenset(("Event", "Lease"))
 SECRET = "Secret"
 

@@ -28,7 +28,7 @@ class Failure(msgspec.Struct, frozen=True):
     nominate: str | None = ""
     #: How long the pod is left alone at least, in seconds.
     delay: float = 0.0
-    #: Whether it fits nowhere and nobody can make way, which is true of pods like it, too.
+    #: Whether it fits nowhere and no pod can make way, which is true of pods like it, too.
     is_shared: bool = False
 
 

@@ -70,7 +70,7 @@ from .settings import (
     make_backoff,
 )
 
-# How long what was worked out is kept at least when nobody asks for it, in seconds.
+# How many seconds derived values are kept at least when they are not asked for.
 _SWEEP_EVERY = 60.0
 
 

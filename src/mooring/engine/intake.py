@@ -39,7 +39,7 @@ from mooring.queue.object_events import (
 
 from .nomination_ends import tell_of_room
 
-#: What something amounted to; empty if nobody needs to know.
+#: The events that a change amounts to; empty if no plugin needs to know.
 Events = tuple[ClusterEvent, ...]
 
 

@@ -24,7 +24,7 @@ class PreFiltered(msgspec.Struct, frozen=True):
     #: What each plugin prepared; a plugin that skips itself is not in here.
     prepared: Mapping[str, Any]
     skipped: frozenset[str] = frozenset()
-    #: The only nodes worth looking at, and who said so; None is all nodes.
+    #: The only nodes worth looking at, and the plugins that said so; None is all nodes.
     node_names: frozenset[str] | None = None
     narrowed_by: tuple[str, ...] = ()
     #: The no to the pod as a whole, and the plugin that said it ("" when several did together).

@@ -456,7 +456,7 @@ class RecoverNodes(Edit, frozen=True):
         return f"{who} {TROUBLES.get(self.key, f'had no taint {self.key}')}"
 
 
-#: Taints that a controller puts on nodes and takes away again; nobody wants them tolerated.
+#: Taints that a controller puts on nodes and takes away again; to tolerate them is no remedy.
 TROUBLES = {
     "node.kubernetes.io/not-ready": "were ready",
     "node.kubernetes.io/unreachable": "were reachable",

@@ -23,8 +23,8 @@ ANNOTATION = COEXIST_POLICY
 NAMESPACE_LABEL = COEXIST_POLICY
 TRUSTED = "trusted"
 
-#: Says with whom of its namespace a pod shares a node all the same, by what these have in common:
-#: the controller (JOB), the pod group (POD_GROUP), or the value of a label (LABEL and its key).
+#: Says with which pods of its namespace a pod shares a node all the same: those with the same
+#: controller (JOB), pod group (POD_GROUP), or value of a label (LABEL and its key).
 GROUP = "scheduling.mooring.dev/coexist-group"
 JOB, POD_GROUP, LABEL = "Job", "PodGroup", "label:"
 

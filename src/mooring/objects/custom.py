@@ -25,7 +25,7 @@ class CustomKind(ObjectKind, frozen=True):
     namespaced: bool = False
     #: The namespace and the name of the only object that is wanted; empty for all.
     only: tuple[str, str] | None = None
-    #: What an administrator applies so that it is there and may be read; empty if nobody knows.
+    #: What an administrator applies so that it exists and may be read; empty if not known.
     manifest: str = ""
 
     @property

@@ -55,7 +55,7 @@ class ReplayResult:
     pod: str = ""
     story: list[StoryEntry] = field(default_factory=list)
     verdicts: dict[str, int] = field(default_factory=dict)
-    #: Who waits at the end; None if nobody asked.
+    #: The pods that wait at the end; None if not asked for.
     waiting: list[WaitingPod] | None = None
     #: Whether only placements and evictions were compared.
     placements_only: bool = False

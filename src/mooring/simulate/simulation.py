@@ -51,7 +51,7 @@ def simulate(
     `answer` answers for the extenders of the engine, if it has any.
     """
     scene, world = Scene.of(objects), World(engine)
-    # Time passes while pods are tried again, but nobody measures meanwhile.
+    # Time passes while pods are tried again, but measurements do not change.
     engine.cluster.extended.stop_ageing()
     for item in (*scene.around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)

@@ -137,7 +137,7 @@ class RecordedStep(GroupStep, frozen=True, rename="camel"):
 
     pod: str = ""
     signature: str | None = None
-    #: Who holds the pod back; in a step about a group, who holds which member back.
+    #: The plugin that holds the pod back; in a step about a group, those for each member.
     pre_enqueue: dict[str, Any] | None = None
     nominations: dict[str, str] = {}
     start: int = 0

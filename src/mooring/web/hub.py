@@ -19,7 +19,7 @@ from .turns import Read, in_slices
 
 # Between two messages. A quarter of a second is live to the eye and cheap.
 _PAUSE_SECONDS = 0.25
-# Between two samples for the charts; also how often figures are taken while nobody looks.
+# Between two samples for the charts; also how often figures are taken without viewers.
 _SAMPLE_SECONDS = 1.0
 _SAMPLES_KEPT = 300
 # Of the time, at most this share goes into telling: with many pods waiting, pauses grow longer.

@@ -82,7 +82,7 @@ _LONGEST_STREAM_SECONDS = 600.0
 
 _LONGEST_SEARCH = 256
 
-# By then some of those who wait have had their turn.
+# By then some waiting requests have had their turn.
 _RETRY_SECONDS = 1
 
 

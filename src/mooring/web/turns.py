@@ -16,7 +16,7 @@ _LONGEST_PAUSE_SECONDS = 5.0
 #: Pieces that wait for their turn; more are refused, to be asked for again.
 MOST_WAITING = 8
 
-# For so long an answer that is not about one pod is good enough for the next who asks.
+# For so long an answer that is not about one pod serves further requests.
 _KEEP_SECONDS = 2.0
 _MOST_KEPT = 64
 

@@ -19,7 +19,7 @@ from mooring.objects.meta import ObjectKind
 # As scheduler_perf does when it makes pods.
 _WIDTH = 30
 
-# An update that somebody else came before is tried again with what is there then.
+# An update that conflicts with another is tried again on the newer object.
 _MOST_TRIES = 10
 
 # What an API server says that does not know a class of priorities yet, and how often and how long

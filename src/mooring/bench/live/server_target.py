@@ -25,7 +25,7 @@ from .object_writer import ObjectKey, ObjectWriter, clean
 from .plane import Plane
 from .processes import SchedulerProcess
 
-# Between two looks at whether somebody is still waited for. Placements are timed when they are
+# Between two checks whether pods are still awaited. Placements are timed when they are
 # reported, not when they are looked at.
 _LOOK_SECONDS = 0.02
 

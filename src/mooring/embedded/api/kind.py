@@ -25,7 +25,7 @@ class KindRules:
     generation: bool = False
     #: Whether a write to the status leaves metadata alone.
     status_keeps_metadata: bool = False
-    #: Whether who deletes an object is answered with it rather than with a Status.
+    #: Whether a deletion is answered with the object rather than with a Status.
     shows_deleted: bool = False
 
     def default(self, item: Json) -> None:

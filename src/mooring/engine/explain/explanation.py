@@ -101,7 +101,7 @@ class QueueView(ExplanationPart, frozen=True):
     #: active, backoff, error backoff, unschedulable, gated, in flight.
     place: str
     attempts: int = 0
-    #: Why its last attempt came to nothing, and who said so.
+    #: Why its last attempt failed, and the plugins that said so.
     message: str = ""
     rejected_by: Names = ()
     #: For how long it is left alone yet.

@@ -24,7 +24,7 @@ class PoolDemand:
 
     name: str
     amount: int
-    #: None where nobody tells.
+    #: None if it is not known.
     capacity: int | None
     used: int = 0
     is_old: bool = False

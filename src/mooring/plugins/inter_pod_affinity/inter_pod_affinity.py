@@ -63,7 +63,7 @@ class AffinityRules:
 
     pod: Pod
     namespace_labels: Labels
-    #: Who matches all affinity terms at once; None if there are none, or nobody can.
+    #: The match of all affinity terms at once; None if there are none, or no pod can match.
     wanted: PodMatch | None
     #: Those pods, per topology key of the affinity terms.
     near: tuple[Presence, ...]

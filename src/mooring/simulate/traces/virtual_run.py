@@ -21,7 +21,7 @@ from .arrivals import Arrival, ArrivalTrace
 _BUDGET = 256
 # When nothing comes or goes any more, pods that wait are tried for so long.
 _PATIENCE_SECONDS = 600.0
-# What nobody asks for is dropped so often in the course of a trace.
+# Unused answers are dropped so often in the course of a trace.
 _SWEEPS = 50
 # A step that did nothing is repeated so often, in case it has begun something.
 _MOST_IDLE_STEPS = 3
