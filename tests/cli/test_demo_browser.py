@@ -1,4 +1,4 @@
-"""A page is opened where somebody sits at a desktop, and nothing ever waits for a browser."""
+"""The demo opens the page where there is a desktop, and never waits for a browser."""
 
 from __future__ import annotations
 

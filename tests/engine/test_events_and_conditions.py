@@ -1,4 +1,4 @@
-"""What is told and written: events, conditions, and what goes without saying again."""
+"""The events and conditions that the engine writes, and those that it does not repeat."""
 
 from __future__ import annotations
 

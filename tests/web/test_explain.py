@@ -1,4 +1,4 @@
-"""What a scheduler at work says of a pod when it is asked."""
+"""The explanations that a running scheduler gives on request."""
 
 from __future__ import annotations
 
