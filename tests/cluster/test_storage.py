@@ -322,12 +322,17 @@ def test_a_what_if_leaves_the_cluster_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("item", "row", "kinds"),
     [
-        pytest.param(pv(), EVERYWHERE, Change.VOLUMES, id="a volume"),
-        pytest.param(pvc(), EVERYWHERE, Change.VOLUMES, id="a claim"),
-        pytest.param(storage_class(), EVERYWHERE, Change.VOLUMES, id="a class"),
-        pytest.param(storage_capacity(), EVERYWHERE, Change.VOLUMES, id="a capacity"),
+        pytest.param(pv(), EVERYWHERE, Change.VOLUMES | Change.STORAGE, id="a volume"),
+        pytest.param(pvc(), EVERYWHERE, Change.VOLUMES | Change.STORAGE, id="a claim"),
+        pytest.param(storage_class(), EVERYWHERE, Change.VOLUMES | Change.STORAGE, id="a class"),
         pytest.param(
-            csi_node("node"), 0, Change.VOLUMES | Change.ATTACH_LIMITS, id="what a CSINode says"
+            storage_capacity(), EVERYWHERE, Change.VOLUMES | Change.STORAGE, id="a capacity"
+        ),
+        pytest.param(
+            csi_node("node"),
+            0,
+            Change.VOLUMES | Change.STORAGE | Change.ATTACH_LIMITS,
+            id="what a CSINode says",
         ),
         pytest.param(attachment(node="node", volume="known"), 0, Change.VOLUMES, id="attached"),
     ],
@@ -351,4 +356,4 @@ def test_reservations_are_noted(nodes: Cluster) -> None:
     nodes.nodes.reservations.release("pod")
 
     assert between == before + 1
-    assert nodes.changes.since(between) == {EVERYWHERE: Change.VOLUMES}
+    assert nodes.changes.since(between) == {EVERYWHERE: Change.VOLUMES | Change.STORAGE}

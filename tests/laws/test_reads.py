@@ -58,8 +58,8 @@ ASPECTS = {
     "remove node": Change.MEMBERSHIP,
 }
 STORAGE_ASPECTS = {
-    "storage": Change.VOLUMES,
-    "storage gone": Change.VOLUMES,
+    "storage": Change.VOLUMES | Change.STORAGE,
+    "storage gone": Change.VOLUMES | Change.STORAGE,
     "limits": Change.ATTACH_LIMITS,
 }
 DISK_ASPECTS = {

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.cluster import Change, Cluster
-from mooring.framework.plugin import UNSIGNABLE, Sign
+from mooring.framework.plugin import UNSIGNABLE, Rescore, Sign
+from mooring.framework.status import Rejected
 from mooring.objects.node import ZONE
 from mooring.objects.pod import Pod
 from mooring.plugins.volumes.node_volume_limits import NodeVolumeLimits
@@ -15,7 +16,7 @@ from mooring.plugins.volumes.volume_binding import VolumeBinding
 from mooring.plugins.volumes.volume_restrictions import VolumeRestrictions
 from mooring.plugins.volumes.volume_zone import VolumeZone
 from tests.builders import cluster, node, pod
-from tests.storage_builders import claiming, mounting, pv, pvc, storage_class
+from tests.storage_builders import claiming, csi_node, mounting, pv, pvc, storage_class
 
 RESTRICTIONS, LIMITS = VolumeRestrictions(), NodeVolumeLimits()
 BINDING, ZONES = VolumeBinding(), VolumeZone()
@@ -79,4 +80,53 @@ def test_unbound_claims_are_not_signed(nodes: Cluster, claim: str) -> None:
 def test_pods_without_volumes_fear_no_change(nodes: Cluster, plugin: Sign) -> None:
     assert plugin.sign(pod(), nodes.nodes) is None
     assert plugin.watch(pod(), nodes.nodes) is Change.NONE
-    assert plugin.watch(claiming("c0"), nodes.nodes) & Change.VOLUMES
+    assert plugin.watch(claiming("c0"), nodes.nodes) & (Change.VOLUMES | Change.STORAGE)
+
+
+@pytest.mark.parametrize("plugin", [LIMITS, BINDING], ids=lambda plugin: plugin.name)
+@pytest.mark.parametrize("room", [0, 1, 2])
+@pytest.mark.parametrize(
+    "asks",
+    [
+        pytest.param(claiming("c0"), id="a new volume"),
+        pytest.param(claiming("c0", "c1"), id="two new volumes"),
+        pytest.param(claiming("c0", "c2"), id="one of two is there already"),
+        pytest.param(claiming("c2"), id="it is there already"),
+        pytest.param(claiming("c0", "there"), id="a volume of one node"),
+        pytest.param(claiming("gone"), id="no such claim"),
+    ],
+)
+def test_one_row_is_told_the_same_quickly(
+    nodes: Cluster, plugin: Any, room: int, asks: Pod
+) -> None:
+    nodes.put_node(node("other"))
+    nodes.put_storage(csi_node("node", csi=1 + room))
+    prepared = plugin.pre_filter(asks, nodes.nodes)
+    if isinstance(prepared, Rejected):
+        return
+    rows = nodes.nodes.rows
+
+    rejected = plugin.filter(prepared, nodes.nodes, rows).rejected.tolist()
+    quick = [plugin.recheck(prepared, nodes.nodes, nodes.nodes.facts(row)) for row in rows.tolist()]
+
+    for full, answer in zip(rejected, quick, strict=True):
+        assert answer in (Rescore.UNKNOWN, Rescore.INFEASIBLE if full else Rescore.UPDATED)
+    if asks.claims == claiming("c0").claims:
+        assert Rescore.UNKNOWN not in quick
+
+
+@pytest.mark.parametrize("plugin", [BINDING, ZONES], ids=lambda plugin: plugin.name)
+def test_it_does_not_matter_who_uses_a_volume(nodes: Cluster, plugin: Any) -> None:
+    before = nodes.changes.generation
+    nodes.put_pod(claiming("c0", "there", "zoned", name="user", node="node"))
+
+    (kinds,) = (nodes.changes.since(before) or {}).values()
+    assert not kinds & plugin.watch(claiming("c0"), nodes.nodes)
+
+
+def test_limits_turn_with_nothing(nodes: Cluster) -> None:
+    """Whether pods that are signed alike are skipped is for the template to say."""
+    assert LIMITS.turns_with(claiming("c0")) is Change.NONE
+    for asks in (claiming("c0"), claiming("gone"), disk(True), pod()):
+        is_skipped = not asks.spec.claiming and not asks.spec.migratable
+        assert (LIMITS.pre_filter(asks, nodes.nodes) is None) == is_skipped

@@ -36,6 +36,7 @@ class Change(IntFlag):
     IMAGES = 1 << 5
     PORTS = 1 << 6
     PODS = 1 << 7
+    #: Volumes that pods use on a row or that are attached there, or what `STORAGE` is about.
     VOLUMES = 1 << 8
     ATTACH_LIMITS = 1 << 9
     FEATURES = 1 << 10
@@ -66,6 +67,8 @@ class Change(IntFlag):
     BUDGETS = 1 << 25
     #: Room is kept for a gang, or no longer.
     KEPT_ROOM = 1 << 26
+    #: Claims, volumes, classes and drivers themselves, whoever uses them.
+    STORAGE = 1 << 27
 
     NONE = 0
     #: The kinds that extended resources add, one per type.

@@ -28,7 +28,7 @@ from .pods import Nominations
 from .standing_terms import StandingTerms
 from .storage.objects import Storage
 from .storage.use import CSINodeColumns, VolumeUse
-from .storage.writer import StorageWriter
+from .storage.writer import OBJECT_CHANGE, StorageWriter
 from .tally import Tallies
 from .usage import RETOLD, count_requests, counts_alike, find_retold, nomination_change, pod_change
 from .workloads import Workloads
@@ -48,7 +48,7 @@ class Cluster:
         columns = Columns()
         rows: dict[str, int] = {}
         pods: list[dict[str, Pod]] = []
-        storage = Storage(lambda: self._note(EVERYWHERE, Change.VOLUMES))
+        storage = Storage(lambda: self._note(EVERYWHERE, OBJECT_CHANGE))
         label_keys = LabelKeys()
         #: What plugins keep of nodes beyond their own resources, and the objects that tell it.
         self.extended = ExtendedResources(
@@ -385,7 +385,7 @@ class Cluster:
         self._state = other._state
         self._state.extended = self.extended
         self._state.groups = groups
-        self._state.storage.noted = lambda: self._note(EVERYWHERE, Change.VOLUMES)
+        self._state.storage.noted = lambda: self._note(EVERYWHERE, OBJECT_CHANGE)
         self._state.devices.note = self._note
         self._storage = self._storage_writer()
         self._pods, self._stranded = other._pods, other._stranded

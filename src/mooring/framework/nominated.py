@@ -38,6 +38,7 @@ _BEYOND_COUNTS = int(Change.ALL) & ~int(
     | Change.SERVICES
     | Change.MEMBERSHIP
     | Change.KEPT_ROOM
+    | Change.STORAGE
 )
 
 #: What is counted of pods on a row: `Usage`.

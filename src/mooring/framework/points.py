@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Nodes, Rows, Scope
+from mooring.cluster import Nodes, Rows
 from mooring.objects.pod import Pod
 
 from .attempt import Filtered, Layer, PreFiltered, Scored
@@ -130,10 +130,10 @@ def filter_rows(
 def fits_on(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes, row: int) -> bool:
     """Whether no filter rejects one row: the same as `filter_rows` says, without the reasons."""
     facts, known = nodes.facts(row), pre_filtered.prepared
-    for plugin, needs_prepared in _list_active(profile.filter, pre_filtered.skipped):
+    for plugin, needs_prepared, rechecks in _list_active(profile.filter, pre_filtered.skipped):
         prepared = _find_prepared(plugin, pod, known) if needs_prepared else pod
         answer = _UNKNOWN
-        if plugin.scope is Scope.ROW:
+        if rechecks:
             answer = ask_recheck(plugin, prepared, nodes, facts)
         if answer is _UNKNOWN:
             if ask_filter(plugin, prepared, nodes, np.array([row], np.intp)).rejected[0]:
@@ -151,10 +151,16 @@ def active_filters(profile: Profile, pre_filtered: PreFiltered) -> Iterator[Filt
 @lru_cache(maxsize=64)
 def _list_active(
     filters: tuple[Filter[Any], ...], skipped: frozenset[str]
-) -> tuple[tuple[Filter[Any], bool], ...]:
-    """The same, with whether something is prepared for each: single rows are asked about often."""
+) -> tuple[tuple[Filter[Any], bool, bool], ...]:
+    """The same, with whether each prepares something, and whether it has a quick answer for a row.
+
+    Single rows are asked about often.
+    """
     asked = (plugin for plugin in filters if plugin.name not in skipped)
-    return tuple((plugin, isinstance(plugin, PreFilter)) for plugin in asked)
+    return tuple(
+        (plugin, isinstance(plugin, PreFilter), type(plugin).recheck is not Filter.recheck)
+        for plugin in asked
+    )
 
 
 def _find_prepared(plugin: Filter[Any], pod: Pod, prepared: Mapping[str, Any]) -> Any:

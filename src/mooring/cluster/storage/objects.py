@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,7 @@ from mooring.objects.storage import (
 from .followed_claims import FollowedClaims
 from .indexes import AssumedObjects, Attachments, VolumeIndex
 from .nominated_claims import NominatedClaims
+from .pod_facts import PodFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class KnownStorage:
         self._reservations: dict[str, Reservation] = {}
         self.followed = FollowedClaims()
         self.nominated = NominatedClaims(self.things_of)
+        self.facts: PodFacts[KnownStorage] = PodFacts(self)
 
     # Claims and volumes
 
@@ -149,26 +151,13 @@ class KnownStorage:
         # No driver has such a handle, so that it equals no volume but this one.
         return Attachable(driver, f"\0{claim.key}")
 
-    def volumes_of(self, pod: Pod) -> set[VolumeKey]:
+    def volumes_of(self, pod: Pod) -> Set[VolumeKey]:
         """The volumes that a pod on a node has attached there."""
-        found = [Sources.inline(volume).attachable() for volume in pod.spec.migratable]
-        for use in pod.claims:
-            claim = self.known_claim(f"{pod.namespace}/{use.name}")
-            if claim is not None and (not use.ephemeral or claim.is_made_for(pod.uid)):
-                found.append(self.attachable(claim))
-        return {each.key for each in found if each is not None}
+        return self.facts.find(pod, _find_volumes)
 
     def things_of(self, pod: Pod) -> tuple[Hashable, ...] | None:
         """What the claims of a pod are followed by; None where more would have to be followed."""
-        if pod.spec.migratable or pod.spec.disks:
-            return None
-        things: list[Hashable] = []
-        for use in pod.claims:
-            claim = None if use.ephemeral else self.known_claim(f"{pod.namespace}/{use.name}")
-            if claim is None or self.known_volume(claim.volume_name) is None:
-                return None
-            things += [("claim", claim.key), ("volume", claim.volume_name)]
-        return (*things, *self.volumes_of(pod))
+        return self.facts.find(pod, _find_things)
 
     def attached_volume(self, attachment: VolumeAttachment) -> VolumeKey | None:
         """The volume that an attachment is about; None when that is not known."""
@@ -209,6 +198,7 @@ class Reservations(KnownStorage):
 
     def reserve(self, uid: str, reservation: Reservation) -> None:
         """Shows claims and volumes as they will be when what was decided is written."""
+        self.facts.forget()
         for binding in reservation.bindings:
             volume = self._volumes.get(binding.volume_name)
             assert volume is not None, f"volume {binding.volume_name} is not known"
@@ -228,6 +218,7 @@ class Reservations(KnownStorage):
         reservation = self._reservations.pop(uid, None)
         if reservation is None:
             return
+        self.facts.forget()
         for binding in reservation.bindings:
             with self._reindexing(binding.volume_name):
                 self._volumes.restore(binding.volume_name, uid)
@@ -257,6 +248,7 @@ class Storage(Reservations):
 
     def assume_as(self, other: Storage) -> None:
         """Assumes of its claims and volumes what another assumes of them."""
+        self.facts.forget()
         for name, volume in other._volumes.assumed.items():
             if self._volumes.known(name) is not None:
                 with self._reindexing(name):
@@ -301,6 +293,7 @@ class Storage(Reservations):
 
     def _touch(self, item: StorageObject) -> None:
         """Tells of pods whose claims may be others once an object is."""
+        self.facts.forget()
         if isinstance(item, PersistentVolumeClaim):
             thing = "claim", item.key
         elif isinstance(item, PersistentVolume):
@@ -324,6 +317,27 @@ class Storage(Reservations):
             del keys[key]
             if not keys:
                 del self._claims_on[known.volume_name]
+
+
+def _find_volumes(pod: Pod, storage: KnownStorage) -> Set[VolumeKey]:
+    found = [Sources.inline(volume).attachable() for volume in pod.spec.migratable]
+    for use in pod.claims:
+        claim = storage.known_claim(f"{pod.namespace}/{use.name}")
+        if claim is not None and (not use.ephemeral or claim.is_made_for(pod.uid)):
+            found.append(storage.attachable(claim))
+    return {each.key for each in found if each is not None}
+
+
+def _find_things(pod: Pod, storage: KnownStorage) -> tuple[Hashable, ...] | None:
+    if pod.spec.migratable or pod.spec.disks:
+        return None
+    things: list[Hashable] = []
+    for use in pod.claims:
+        claim = None if use.ephemeral else storage.known_claim(f"{pod.namespace}/{use.name}")
+        if claim is None or storage.known_volume(claim.volume_name) is None:
+            return None
+        things += [("claim", claim.key), ("volume", claim.volume_name)]
+    return (*things, *storage.volumes_of(pod))
 
 
 def _key(item: StorageObject) -> str:

@@ -11,7 +11,12 @@ from mooring.objects.storage import PersistentVolume, StorageObject
 from .objects import Storage
 from .use import CSINodeColumns, VolumeUse
 
-Note = Callable[[int, Change], None]
+Note = Callable[[int, int], None]
+
+#: What claims, volumes and what surrounds them change. Plain integers: combining flags of an enum
+#: takes many times as long.
+OBJECT_CHANGE = int(Change.VOLUMES | Change.STORAGE)
+_CSI_NODE_CHANGE = OBJECT_CHANGE | int(Change.ATTACH_LIMITS)
 
 
 class StorageWriter:
@@ -90,6 +95,6 @@ class StorageWriter:
             row = self._rows.get(item.name)
             if row is not None:
                 self._csi_nodes.set_row(row, self._storage.csi_node(item.name))
-                self._note(row, Change.VOLUMES | Change.ATTACH_LIMITS)
+                self._note(row, _CSI_NODE_CHANGE)
         elif not isinstance(item, VolumeAttachment):
-            self._note(EVERYWHERE, Change.VOLUMES)
+            self._note(EVERYWHERE, OBJECT_CHANGE)

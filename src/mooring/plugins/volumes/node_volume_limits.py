@@ -8,9 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
+from mooring.cluster.storage.objects import KnownStorage
 from mooring.config import FeatureGates
-from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
+from mooring.framework.plugin import (
+    INFEASIBLE,
+    TEMPLATE,
+    UPDATED,
+    Filter,
+    PreFilter,
+    Rescore,
+    Sign,
+)
 from mooring.framework.status import Code, PluginError, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Topics, Wakeup, on
@@ -70,22 +79,14 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         return self.reads if pod.spec.claiming or pod.spec.migratable else Change.NONE
 
+    def turns_with(self, pod: Pod) -> Change:
+        # It rejects no pod as a whole, and skips by the template.
+        return Change.NONE
+
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Volumes | None:
         if not pod.spec.claiming and not pod.spec.migratable:
             return None
-        for use in pod.claims:
-            if not use.name:
-                return Volumes(problem="PersistentVolumeClaim had no name")
-            key = claim_key(pod, use)
-            claim = nodes.storage.known_claim(key)
-            if claim is None:
-                return Volumes(missing=f"looking up PVC {key}: {claim_not_found(use.name)}")
-            if use.ephemeral and not claim.is_made_for(pod.uid):
-                return Volumes(problem=not_made_for(pod, claim))
-        by_driver: dict[str, list[VolumeKey]] = {}
-        for volume in nodes.storage.volumes_of(pod):
-            by_driver.setdefault(volume[0], []).append(volume)
-        return Volumes(tuple((driver, tuple(keys)) for driver, keys in by_driver.items()))
+        return nodes.storage.facts.find(pod, _find_volumes)
 
     def filter(self, prepared: Volumes, nodes: Nodes, rows: Rows) -> Verdict:
         if prepared.problem:
@@ -103,6 +104,21 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
             (*(reason for reason, _ in missing), _EXCEEDED),
             np.stack([*(mask for _, mask in missing), exceeded & ~refused]),
         )
+
+    def recheck(self, prepared: Volumes, nodes: Nodes, row: RowFacts) -> Rescore:
+        if prepared.problem or prepared.missing or self._requires_drivers:
+            return Rescore.UNKNOWN
+        for driver, volumes in prepared.by_driver:
+            limits = nodes.csi_nodes.limits(driver)
+            if limits is None:
+                continue
+            attached = nodes.volume_use.attached(driver)
+            at = row.number
+            room = limits.item(at) - (0 if attached is None else attached.item(at))
+            of = nodes.volume_use.volumes.of
+            if sum(at not in of(volume) for volume in volumes) > max(room, 0):
+                return INFEASIBLE
+        return UPDATED
 
     def _find_missing(
         self, prepared: Volumes, nodes: Nodes, rows: Rows
@@ -161,6 +177,22 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
             return True
         inline = (Sources.inline(volume).attachable() for volume in pod.spec.migratable)
         return any(each is not None and each.driver == old.attacher for each in inline)
+
+
+def _find_volumes(pod: Pod, storage: KnownStorage) -> Volumes:
+    for use in pod.claims:
+        if not use.name:
+            return Volumes(problem="PersistentVolumeClaim had no name")
+        key = claim_key(pod, use)
+        claim = storage.known_claim(key)
+        if claim is None:
+            return Volumes(missing=f"looking up PVC {key}: {claim_not_found(use.name)}")
+        if use.ephemeral and not claim.is_made_for(pod.uid):
+            return Volumes(problem=not_made_for(pod, claim))
+    by_driver: dict[str, list[VolumeKey]] = {}
+    for volume in storage.volumes_of(pod):
+        by_driver.setdefault(volume[0], []).append(volume)
+    return Volumes(tuple((driver, tuple(keys)) for driver, keys in by_driver.items()))
 
 
 def _may_free_volumes(gone: Pod) -> bool:

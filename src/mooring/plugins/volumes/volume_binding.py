@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Mask, Nodes, Rows, Scope
-from mooring.cluster.changes import leave_out
+from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
+from mooring.cluster.storage.objects import KnownStorage
 from mooring.documents.errors import describe
 from mooring.framework.plugin import (
     TEMPLATE,
     UNSIGNABLE,
+    UPDATED,
     ClaimWrite,
     Filter,
     PreBind,
@@ -21,6 +22,7 @@ from mooring.framework.plugin import (
     Preparation,
     PreScore,
     Reduction,
+    Rescore,
     Reserve,
     Score,
     Scores,
@@ -81,7 +83,8 @@ class VolumeBinding(
 
     name = "VolumeBinding"
     Args = VolumeBindingArgs
-    reads = Change.LABELS | Change.VOLUMES
+    # Volumes are given to claims, and several pods may use a claim: it does not matter who does.
+    reads = Change.LABELS | Change.STORAGE
     scope = Scope.CLUSTER
     signs = TEMPLATE
     reduces = Reduction.NOTHING
@@ -95,17 +98,7 @@ class VolumeBinding(
         return cls(args, scores=gates["StorageCapacityScoring"])
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        try:
-            claims = claims_of(pod, nodes.storage)
-        except PluginError:
-            return UNSIGNABLE
-        if not isinstance(claims, Claims):
-            return claims
-        # Each placement takes a volume, or the storage for one, away from the next.
-        if claims.unbound:
-            return UNSIGNABLE
-        volumes = (nodes.storage.volume(claim.volume_name) for claim in claims.bound)
-        return tuple(volume and _affinity(volume) for volume in volumes)
+        return nodes.storage.facts.find(pod, _sign) if pod.spec.claiming else None
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         return self.reads if pod.spec.claiming else Change.NONE
@@ -127,9 +120,9 @@ class VolumeBinding(
             np.stack((unusable, found.no_volume, found.no_space, missing)),
         )
 
-    def sees(self, prepared: Claims, nodes: Nodes) -> Change:
-        # Volumes are given to claims, and several pods may use a claim.
-        return leave_out(self.reads, Change.VOLUMES)
+    def recheck(self, prepared: Claims, nodes: Nodes, row: RowFacts) -> Rescore:
+        is_everywhere = not prepared.unbound and not _can_fail(prepared.bound, nodes)
+        return UPDATED if is_everywhere else Rescore.UNKNOWN
 
     # Scoring
 
@@ -228,6 +221,21 @@ class VolumeBinding(
             return True
         before, after = old.limit_bytes, new.limit_bytes
         return after is not None and (before is None or after > before)
+
+
+def _sign(pod: Pod, storage: KnownStorage) -> Hashable:
+    """What decides where the bound volumes of a pod can be used, or what is wrong with it."""
+    try:
+        claims = claims_of(pod, storage)
+    except PluginError:
+        return UNSIGNABLE
+    if not isinstance(claims, Claims):
+        return claims
+    # Each placement takes a volume, or the storage for one, away from the next.
+    if claims.unbound:
+        return UNSIGNABLE
+    volumes = (storage.volume(claim.volume_name) for claim in claims.bound)
+    return tuple([volume and _affinity(volume) for volume in volumes])
 
 
 def _can_fail(claims: Sequence[PersistentVolumeClaim], nodes: Nodes) -> bool:

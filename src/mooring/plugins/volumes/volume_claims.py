@@ -70,8 +70,10 @@ class Claims:
 
 def claims_of(pod: Pod, storage: KnownStorage) -> Claims | Rejected | None:
     """The claims of a pod; None when it has none."""
-    if not pod.spec.claiming:
-        return None
+    return storage.facts.find(pod, _find_claims) if pod.spec.claiming else None
+
+
+def _find_claims(pod: Pod, storage: KnownStorage) -> Claims | Rejected:
     claims: list[PersistentVolumeClaim] = []
     for use in pod.claims:
         key = claim_key(pod, use)

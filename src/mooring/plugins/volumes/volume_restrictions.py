@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.cluster.storage.objects import KnownStorage
 from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from mooring.framework.status import Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
@@ -120,11 +121,15 @@ def _find_freed(old: Pod, new: None) -> list[Hashable]:
 
 def _exclusive_names(pod: Pod, nodes: Nodes) -> frozenset[str] | Rejected:
     """The claims of a pod that only one pod can use."""
+    return nodes.storage.facts.find(pod, _find_exclusive_names)
+
+
+def _find_exclusive_names(pod: Pod, storage: KnownStorage) -> frozenset[str] | Rejected:
     names: set[str] = set()
     for use in pod.claims:
         if use.ephemeral:
             continue
-        claim = nodes.storage.known_claim(claim_key(pod, use))
+        claim = storage.known_claim(claim_key(pod, use))
         if claim is None:
             return unresolvable(claim_not_found(use.name))
         if READ_WRITE_ONCE_POD in claim.access_modes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
-from mooring.cluster.changes import leave_out
 from mooring.cluster.storage.objects import KnownStorage
 from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
@@ -40,7 +39,8 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
     """Compares zone and region labels of bound volumes with those of nodes."""
 
     name = "VolumeZone"
-    reads = Change.LABELS | Change.VOLUMES
+    # It compares labels of volumes and nodes, whoever uses the volumes.
+    reads = Change.LABELS | Change.STORAGE
     scope = Scope.CLUSTER
     signs = TEMPLATE
 
@@ -51,31 +51,13 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
         return self.reads if pod.spec.claiming else Change.NONE
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Topologies | Rejected | None:
-        found: dict[NodeRequirement, None] = {}
-        for use in pod.claims if pod.spec.claiming else ():
-            if use.ephemeral:
-                continue
-            if not use.name:
-                return unresolvable("PersistentVolumeClaim had no name")
-            claim = nodes.storage.known_claim(claim_key(pod, use))
-            if claim is None:
-                return unresolvable(claim_not_found(use.name))
-            volume = _volume(claim, nodes.storage)
-            if isinstance(volume, Rejected):
-                return volume
-            if volume is not None:
-                found.update(dict.fromkeys(_topologies(volume)))
-        return tuple(found) or None
+        return nodes.storage.facts.find(pod, _find_topologies) if pod.spec.claiming else None
 
     def filter(self, prepared: Topologies, nodes: Nodes, rows: Rows) -> Verdict:
         wrong = nodes.nothing(rows)
         for topology in prepared:
             wrong |= ~_within(topology, nodes, rows)
         return Verdict.rejecting(wrong & _find_zoned(nodes, rows), _WRONG_ZONE)
-
-    def sees(self, prepared: Topologies, nodes: Nodes) -> Change:
-        # Labels of volumes and nodes are all that is compared.
-        return leave_out(self.reads, Change.VOLUMES)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
@@ -103,6 +85,25 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
         self, pod: Pod, old: PersistentVolume | None, new: PersistentVolume
     ) -> bool:
         return old is None or tuple(_topologies(old)) != tuple(_topologies(new))
+
+
+def _find_topologies(pod: Pod, storage: KnownStorage) -> Topologies | Rejected | None:
+    """The zones and regions of the volumes of a pod; None if they have none."""
+    found: dict[NodeRequirement, None] = {}
+    for use in pod.claims:
+        if use.ephemeral:
+            continue
+        if not use.name:
+            return unresolvable("PersistentVolumeClaim had no name")
+        claim = storage.known_claim(claim_key(pod, use))
+        if claim is None:
+            return unresolvable(claim_not_found(use.name))
+        volume = _volume(claim, storage)
+        if isinstance(volume, Rejected):
+            return volume
+        if volume is not None and volume.labels:
+            found.update(dict.fromkeys(_topologies(volume)))
+    return tuple(found) or None
 
 
 def _volume(
