@@ -70,10 +70,9 @@ def find(made: type[DryRun], asks: Pod, failed: Failed, driver: Any) -> object:
     profile, nodes = engine.profiles["default-scheduler"], engine.cluster.nodes
     run = made(profile, asks, failed.pre_filtered, nodes, Counter())
     found = run.candidates(np.sort(nodes.rows), 10)
-    columns = (found.violations, found.highest_priority, found.priority_sum, found.victim_count)
     return (
         found.rows.tolist(),
-        [column.tolist() for column in (*columns, found.earliest_start)],
+        [column.tolist() for column in (found.figures, found.earliest_start)],
         [[each.name for each in found.victims(at)] for at in range(len(found.rows))],
         +run.reasons,
     )

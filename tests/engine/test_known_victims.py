@@ -110,14 +110,7 @@ def found(plugin: DefaultPreemption, of: Engine, asks: Pod) -> list[Any] | None:
         return None
     reasons: Counter[str] = Counter()
     weighed = plugin.candidates(asks, outcome, of.cluster.nodes, profile, reasons)
-    columns = (
-        weighed.rows,
-        weighed.violations,
-        weighed.highest_priority,
-        weighed.priority_sum,
-        weighed.victim_count,
-        weighed.earliest_start,
-    )
+    columns = (weighed.rows, weighed.figures, weighed.earliest_start)
     victims = [[each.uid for each in weighed.victims(at)] for at in range(len(weighed))]
     return [*(np.asarray(each).tolist() for each in columns), victims, len(weighed) or reasons]
 

@@ -14,13 +14,10 @@ EQUAL: Weight = (1, 5, 10, 2, 7.0)
 
 
 def weigh(*weights: Weight) -> Candidates:
-    violations, highest, sums, counts, starts = zip(*weights, strict=True)
+    *figures, starts = zip(*weights, strict=True)
     return Candidates(
         np.arange(len(weights)),
-        np.array(violations, np.int64),
-        np.array(highest, np.int64),
-        np.array(sums, np.int64),
-        np.array(counts, np.int64),
+        np.array(figures, np.int64),
         np.array(starts, np.float64),
         lambda at: (),
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import ClassVar
 
 import msgspec
 
+from .lazy_property import lazy_property
 from .meta import ObjectMeta, Wire
 from .node_selector import NodeRequirement, NodeTerm
 from .quantity import Quantity, clamp, units
@@ -122,7 +122,7 @@ class CSIStorageCapacity(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ),
         )
 
-    @cached_property
+    @lazy_property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import ClassVar
 
 import msgspec
 
 from .csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from .in_tree import Attachable, Sources, Terms, migrated_terms
+from .lazy_property import lazy_property
 from .meta import ObjectMeta, OwnerReference, Wire
 from .node import BETA_ZONE, ZONE
 from .node_selector import (
@@ -129,7 +129,7 @@ class PersistentVolume(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             resource_version=meta.resource_version,
         )
 
-    @cached_property
+    @lazy_property
     def migrated_terms(self) -> Terms | None:
         """The node terms on nodes that use the CSI driver in place of the in-tree plugin."""
         plugin = self.source.plugin if self.source else ""
@@ -211,7 +211,7 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True, kw_only=True, dict=True
             resource_version=meta.resource_version,
         )
 
-    @cached_property
+    @lazy_property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 

@@ -43,7 +43,10 @@ class FollowedClaims:
 
     def touch(self, thing: Hashable) -> None:
         """Something changes of what pods are followed by."""
-        for uid in list(self._pods.get(thing, ())):
+        pods = self._pods.get(thing)
+        if pods is None:
+            return
+        for uid in list(pods):
             self.forget(uid)
             self._changed[uid] = None
 

@@ -95,7 +95,8 @@ class Attachments:
         return tuple(self._on.get(node_name, {}).values())
 
     def of(self, volume_name: str) -> tuple[VolumeAttachment, ...]:
-        return tuple(self._of.get(volume_name, {}).values())
+        known = self._of.get(volume_name)
+        return () if known is None else tuple(known.values())
 
     def put(self, item: VolumeAttachment) -> None:
         self.drop(item.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Set
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,8 +201,8 @@ class Reservations(KnownStorage):
         for binding in reservation.bindings:
             volume = self._volumes.get(binding.volume_name)
             assert volume is not None, f"volume {binding.volume_name} is not known"
-            with self._reindexing(volume.name):
-                self._volumes.assume(volume.name, replace(volume, claim_ref=binding.claim), uid)
+            self._volumes.assume(volume.name, replace(volume, claim_ref=binding.claim), uid)
+            self._reindex(volume.name, volume)
             self.followed.touch(("volume", volume.name))
         for key in reservation.provisions:
             claim = self._claims.get(key)
@@ -220,8 +219,9 @@ class Reservations(KnownStorage):
             return
         self.facts.forget()
         for binding in reservation.bindings:
-            with self._reindexing(binding.volume_name):
-                self._volumes.restore(binding.volume_name, uid)
+            before = self._volumes.get(binding.volume_name)
+            self._volumes.restore(binding.volume_name, uid)
+            self._reindex(binding.volume_name, before)
             self.followed.touch(("volume", binding.volume_name))
         for key in reservation.provisions:
             self._claims.restore(key, uid)
@@ -230,11 +230,8 @@ class Reservations(KnownStorage):
 
     # Indexes
 
-    @contextmanager
-    def _reindexing(self, name: str) -> Iterator[None]:
-        """Moves a volume in the index to where it belongs after what is done inside."""
-        before = self._volumes.get(name)
-        yield
+    def _reindex(self, name: str, before: PersistentVolume | None) -> None:
+        """Moves a volume in the index from where it was before to where it belongs by now."""
         after = self._volumes.get(name)
         if before is not after:
             if before is not None:
@@ -251,8 +248,9 @@ class Storage(Reservations):
         self.facts.forget()
         for name, volume in other._volumes.assumed.items():
             if self._volumes.known(name) is not None:
-                with self._reindexing(name):
-                    self._volumes.assume_for(name, volume, other._volumes.owners[name])
+                before = self._volumes.get(name)
+                self._volumes.assume_for(name, volume, other._volumes.owners[name])
+                self._reindex(name, before)
         for key, claim in other._claims.assumed.items():
             if self._claims.known(key) is not None:
                 self._claims.assume_for(key, claim, other._claims.owners[key])
@@ -265,8 +263,9 @@ class Storage(Reservations):
     def put(self, item: StorageObject) -> None:
         self._touch(item)
         if isinstance(item, PersistentVolume):
-            with self._reindexing(item.name):
-                self._volumes.put(item.name, item)
+            before = self._volumes.get(item.name)
+            self._volumes.put(item.name, item)
+            self._reindex(item.name, before)
         elif isinstance(item, PersistentVolumeClaim):
             self._unlink(item.key)
             self._claims.put(item.key, item)
@@ -280,8 +279,9 @@ class Storage(Reservations):
     def drop(self, item: StorageObject) -> None:
         self._touch(item)
         if isinstance(item, PersistentVolume):
-            with self._reindexing(item.name):
-                self._volumes.drop(item.name)
+            before = self._volumes.get(item.name)
+            self._volumes.drop(item.name)
+            self._reindex(item.name, before)
         elif isinstance(item, PersistentVolumeClaim):
             self._unlink(item.key)
             self._claims.drop(item.key)

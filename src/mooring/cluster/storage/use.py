@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -127,14 +127,18 @@ class VolumeUse:
 
     def touched_by(self, item: StorageObject) -> list[tuple[Pod, int]]:
         """The pods on rows whose volumes may be others once an object is."""
-        users: list[Mapping[str, tuple[Pod, int]]] = []
+        claims: Iterable[str] = ()
         if isinstance(item, PersistentVolumeClaim):
-            users = [self._users.get(item.key, {})]
+            claims = (item.key,)
         elif isinstance(item, PersistentVolume):
-            users = [self._users.get(key, {}) for key in self._storage.claims_on(item.name)]
+            claims = self._storage.claims_on(item.name)
         elif isinstance(item, StorageClass):
-            users = list(self._users.values())
-        return list({pod.uid: (pod, row) for each in users for pod, row in each.values()}.values())
+            claims = self._users
+        found: dict[str, tuple[Pod, int]] = {}
+        for key in claims:
+            if key in self._users:
+                found.update(self._users[key])
+        return list(found.values())
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity

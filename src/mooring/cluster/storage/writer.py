@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from mooring.cluster.changes import EVERYWHERE, Change
 from mooring.objects.csi import CSINode, VolumeAttachment
@@ -40,11 +40,11 @@ class StorageWriter:
         """Adds or updates an object; returns what it was before."""
         before = self._storage.find(item)
         if before != item:
-            self._change(item, lambda: self._storage.put(item))
+            self._change(item, self._storage.put)
         return before
 
     def remove(self, item: StorageObject) -> None:
-        self._change(item, lambda: self._storage.drop(item))
+        self._change(item, self._storage.drop)
 
     def join(self, row: int, node_name: str) -> None:
         """A row was given to a node."""
@@ -58,30 +58,30 @@ class StorageWriter:
         for attachment in self._storage.attachments.on(node_name):
             self._count_attachment(attachment, -1)
 
-    def _change(self, item: StorageObject, change: Callable[[], None]) -> None:
+    def _change(self, item: StorageObject, change: Callable[[StorageObject], None]) -> None:
         use = self._use
         pods = use.touched_by(item)
         # What was counted is taken back by the same objects by which it was counted.
         for pod, row in pods:
             use.count_volumes(pod, row, -1)
-        for attachment in self._attachments(item):
+        for attachment in self._find_attachments(item):
             self._count_attachment(attachment, -1)
-        change()
+        change(item)
         for pod, row in pods:
             use.count_volumes(pod, row, 1)
             self._note(row, Change.VOLUMES)
-        for attachment in self._attachments(item):
+        for attachment in self._find_attachments(item):
             self._count_attachment(attachment, 1)
         self._note_object(item)
 
-    def _attachments(self, item: StorageObject) -> Iterator[VolumeAttachment]:
-        attachments = self._storage.attachments
+    def _find_attachments(self, item: StorageObject) -> tuple[VolumeAttachment, ...]:
+        """The attachments that count for something else once an object is another."""
         if isinstance(item, PersistentVolume):
-            yield from attachments.of(item.name)
-        elif isinstance(item, VolumeAttachment):
-            known = attachments.get(item.name)
-            if known is not None:
-                yield known
+            return self._storage.attachments.of(item.name)
+        if isinstance(item, VolumeAttachment):
+            known = self._storage.attachments.get(item.name)
+            return () if known is None else (known,)
+        return ()
 
     def _count_attachment(self, attachment: VolumeAttachment, amount: int) -> None:
         row = self._rows.get(attachment.node_name)

@@ -144,15 +144,17 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
             _note(reasons, _NOT_HELPFUL, failed.node_count - count)
             _note(reasons, NO_VICTIMS, count)
             return NO_CANDIDATES
-        rows = _find_helpable(failed, nodes)
-        _note(reasons, _NOT_HELPFUL, failed.node_count - len(rows))
-        if len(rows):
+        twice = _list_helpable_twice(failed, nodes)
+        rows = twice[: len(twice) // 2]
+        count = len(rows)
+        _note(reasons, _NOT_HELPFUL, failed.node_count - count)
+        if count:
             # From a place that differs from pod to pod.
-            begin = crc32(f"{pod.uid}/{failed.attempt}".encode()) % len(rows)
-            rows = np.concatenate((rows[begin:], rows[:begin]))
+            begin = crc32(f"{pod.uid}/{failed.attempt}".encode()) % count
+            rows = twice[begin : begin + count]
         skipped = dict(reasons)
         run = DryRun(profile, pod, failed.pre_filtered, nodes, reasons)
-        wanted = self._count_wanted(len(rows))
+        wanted = self._count_wanted(count)
         known = self._known.candidates(run, rows, wanted)
         if known is not None and len(known):
             return known
@@ -173,27 +175,31 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         return min(max(share, self._args.min_candidate_nodes_absolute), potential)
 
 
-def _find_helpable(failed: Failed, nodes: Nodes) -> NDArray[np.intp]:
-    """Returns the rows where evicting might help, in the order in which nodes are visited."""
+def _list_helpable_twice(failed: Failed, nodes: Nodes) -> NDArray[np.intp]:
+    """Returns the rows where evicting might help, in visiting order, and then all of them again.
+
+    So a round of them that begins anywhere is a slice.
+    """
     if failed.filtered is None:
         return np.zeros(0, np.intp)
     helpable, order = failed.filtered.helpable_rows, nodes.order
-    known, rows = failed.digest("helpable", lambda: (order, _put_in_order(helpable(), order)))
-    return rows if known is order else _put_in_order(helpable(), order)
+    known, rows = failed.digest("helpable", lambda: (order, _repeat_in_order(helpable(), order)))
+    return rows if known is order else _repeat_in_order(helpable(), order)
 
 
-def _put_in_order(rows: NDArray[np.intp], order: NDArray[np.intp]) -> NDArray[np.intp]:
-    # A mask also leaves out rows that come twice: what nominated pods change is noted apart.
+def _repeat_in_order(rows: NDArray[np.intp], order: NDArray[np.intp]) -> NDArray[np.intp]:
+    # A mask also leaves out rows that come several times: nominated pods are noted apart.
     is_meant = np.zeros(max(order.max(initial=-1), rows.max(initial=-1)) + 1, np.bool_)
     is_meant[rows] = True
-    return order[is_meant[order]]
+    found = order[is_meant[order]]
+    return np.concatenate((found, found))
 
 
 def _count_helpable(failed: Failed, nodes: Nodes) -> int:
     """Returns how many rows these are."""
     filtered = failed.filtered
     if filtered is None or filtered.amended:
-        return len(_find_helpable(failed, nodes))
+        return len(_list_helpable_twice(failed, nodes)) // 2
     # No row comes twice.
     return len(filtered.helpable_rows())
 

@@ -8,10 +8,10 @@ nodes that changed, and chooses among all as if it had looked at them itself.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,8 +39,7 @@ _AT_ONCE = 64
 _ROW_BY_ROW = 4
 
 
-@dataclass(frozen=True, slots=True)
-class VictimPlace:
+class VictimPlace(msgspec.Struct, frozen=True, eq=False):
     """Where the victims of a row are: at a position of what was found together."""
 
     found: Candidates
@@ -68,24 +67,22 @@ class VictimColumns:
             unknown = some[~self._known[some]]
             if len(unknown):
                 self._learn(run, unknown)
-            found = self._gather(some[self._helps[some]])
-            enough = found.enough(wanted)
-            if enough is not None:
-                return found.first(enough)
-            if len(some) == len(rows):
-                return found
+            helping = some[self._helps[some]]
+            if len(helping) >= wanted or len(some) == len(rows):
+                found = self._gather(helping)
+                enough = found.enough(wanted)
+                if enough is not None:
+                    return found.first(enough)
+                if len(some) == len(rows):
+                    return found
             looked_at += looked_at + _AT_ONCE
 
     def _gather(self, rows: NDArray[np.intp]) -> Candidates:
         # `take` is five times as fast as an index.
-        violations, highest, sums, counts = self._figures.take(rows, axis=1)
         return Candidates(
             rows,
-            violations,
-            highest,
-            sums,
-            counts,
-            self._starts[rows],
+            self._figures.take(rows, axis=1),
+            self._starts.take(rows),
             lambda at: self._name(rows[at]),
         )
 
@@ -103,10 +100,7 @@ class VictimColumns:
             return
         found = CountsDryRun(run, lesser).candidates()
         self._helps[found.rows] = True
-        self._figures[0, found.rows] = found.violations
-        self._figures[1, found.rows] = found.highest_priority
-        self._figures[2, found.rows] = found.priority_sum
-        self._figures[3, found.rows] = found.victim_count
+        self._figures[:, found.rows] = found.figures
         self._starts[found.rows] = found.earliest_start
         for at, row in enumerate(found.rows.tolist()):
             self._places[row] = VictimPlace(found, at)
@@ -131,7 +125,7 @@ class VictimColumns:
         self._size = size
         self._known = np.zeros(size, np.bool_)
         self._helps = np.zeros(size, np.bool_)
-        #: Per row: budgets broken, the highest priority, the sum of priorities, the number.
+        #: Those of `Candidates`, per row.
         self._figures = np.zeros((4, size), np.int64)
         self._starts = np.zeros(size, np.float64)
         self._places: dict[int, VictimPlace] = {}

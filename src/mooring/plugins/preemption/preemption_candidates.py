@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,15 +15,12 @@ from mooring.objects.pod import Pod
 PRIORITY_SHIFT = 2**31
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(msgspec.Struct, frozen=True, eq=False):
     """One place per node. Victims are listed with the most important first."""
 
     rows: NDArray[np.intp]
-    violations: NDArray[np.int64]
-    highest_priority: NDArray[np.int64]
-    priority_sum: NDArray[np.int64]
-    victim_count: NDArray[np.int64]
+    #: int64[4, place]: budgets broken, the highest priority, the sum of priorities, the number.
+    figures: NDArray[np.int64]
     #: When the longest-running of the most important victims started.
     earliest_start: NDArray[np.float64]
     #: Names the victims of the node at a place.
@@ -32,19 +29,19 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def violations(self) -> NDArray[np.int64]:
+        """How many budgets are broken."""
+        return self.figures[0]
+
     @classmethod
     def of(cls, found: Sequence[tuple[int, tuple[Pod, ...], int]]) -> Candidates:
         """Makes candidates from rows with their victims and the number of broken budgets."""
         columns = [(row, broken, *weigh(victims)) for row, victims, broken in found]
-        rows, violations, highest, sums, counts, starts = (
-            zip(*columns, strict=True) if columns else ((),) * 6
-        )
+        rows, *figures, starts = zip(*columns, strict=True) if columns else ((),) * 6
         return cls(
             np.array(rows, np.intp),
-            np.array(violations, np.int64),
-            np.array(highest, np.int64),
-            np.array(sums, np.int64),
-            np.array(counts, np.int64),
+            np.array(figures, np.int64),
             np.array(starts, np.float64),
             lambda at: found[at][1],
         )
@@ -54,10 +51,7 @@ class Candidates:
         own = len(self)
         return Candidates(
             np.concatenate((self.rows, other.rows)),
-            np.concatenate((self.violations, other.violations)),
-            np.concatenate((self.highest_priority, other.highest_priority)),
-            np.concatenate((self.priority_sum, other.priority_sum)),
-            np.concatenate((self.victim_count, other.victim_count)),
+            np.concatenate((self.figures, other.figures), axis=1),
             np.concatenate((self.earliest_start, other.earliest_start)),
             lambda at: self.victims(at) if at < own else other.victims(at - own),
         )
@@ -66,10 +60,7 @@ class Candidates:
         """Returns the first ones, up to a number."""
         return Candidates(
             self.rows[:count],
-            self.violations[:count],
-            self.highest_priority[:count],
-            self.priority_sum[:count],
-            self.victim_count[:count],
+            self.figures[:, :count],
             self.earliest_start[:count],
             self.victims,
         )
@@ -78,29 +69,32 @@ class Candidates:
         """Returns how many were needed to have that many, with one that breaks no budget."""
         if len(self.rows) < wanted or not len(self.rows):
             return None
-        least = int(self.violations.argmin())
-        return None if self.violations[least] else max(wanted, least + 1)
+        violations = self.figures[0]
+        least = int(violations.argmin())
+        return None if violations[least] else max(wanted, least + 1)
 
     def best(self) -> int:
         """Returns the position of the best: each criterion decides among equals of the earlier."""
+        lowest = np.minimum.reduce(self.figures, axis=1).tolist()
+        highest = np.maximum.reduce(self.figures, axis=1).tolist()
         places: NDArray[np.intp] | None = None
-        for figures in (
-            self.violations,
-            self.highest_priority,
-            self.priority_sum,
-            self.victim_count,
-            -self.earliest_start,
-        ):
-            left = figures if places is None else figures[places]
-            lowest = np.minimum.reduce(left)
-            if lowest == np.maximum.reduce(left):
-                # By this criterion, all are equal.
-                continue
-            least = (left == lowest).nonzero()[0]
-            places = least if places is None else places[least]
-            if len(places) == 1:
-                break
-        return 0 if places is None else places.item(0)
+        for figures, low, high in zip(self.figures, lowest, highest, strict=True):
+            # By many a criterion, all are equal.
+            if low != high:
+                places = _keep_lowest(figures, places)
+        # The later they started, the better.
+        latest = _keep_lowest(-self.earliest_start, places)
+        return latest.item(0)
+
+
+def _keep_lowest(
+    figures: NDArray[np.int64] | NDArray[np.float64], places: NDArray[np.intp] | None
+) -> NDArray[np.intp]:
+    """The places with the lowest figure, among some or all."""
+    if places is None:
+        return (figures == np.minimum.reduce(figures)).nonzero()[0]
+    left = figures[places]
+    return places[left == np.minimum.reduce(left)]
 
 
 def weigh(victims: Sequence[Pod]) -> tuple[int, int, int, float]:

@@ -404,12 +404,12 @@ class CountsDryRun:
         highest = np.maximum.reduceat(np.where(gone, lesser.priorities, lowest), lesser.begins)
         most_important = gone & (lesser.priorities == np.repeat(highest, lesser.counts))
         starts = np.where(most_important, lesser.starts, np.inf)
+        broken_counts = self._per_row((gone & broken).astype(np.int64))
+        sums = self._per_row(np.where(gone, lesser.priorities + PRIORITY_SHIFT, 0))
+        figures = np.stack((broken_counts, highest, sums, counts))
         return Candidates(
             lesser.rows[fitting],
-            self._per_row((gone & broken).astype(np.int64))[fitting],
-            highest[fitting],
-            self._per_row(np.where(gone, lesser.priorities + PRIORITY_SHIFT, 0))[fitting],
-            counts[fitting],
+            figures[:, fitting],
             np.minimum.reduceat(starts, lesser.begins)[fitting],
             lambda at: _victims(lesser, int(fitting[at]), gone),
         )
