@@ -1,4 +1,4 @@
-"""Facts about the volumes of a pod: kept for one pod, until a storage object changes."""
+"""Facts about the volumes of a pod: kept until a storage object changes."""
 
 from __future__ import annotations
 
@@ -84,3 +84,16 @@ def test_a_release_ends_it(nodes: Cluster) -> None:
     storage.release("p")
 
     assert storage.facts.find(POD, read) is not before
+
+
+def test_what_nobody_asks_for_is_dropped(nodes: Cluster) -> None:
+    facts = nodes.nodes.storage.facts
+    other = claiming("other", name="other")
+    kept, dropped = facts.find(POD, read), facts.find(other, read)
+
+    nodes.sweep()
+    assert facts.find(POD, read) is kept
+    nodes.sweep()
+
+    assert facts.find(POD, read) is kept
+    assert facts.find(other, read) is not dropped

@@ -34,14 +34,14 @@ RUNNING = st.lists(
 PRIORITIES = {"a": 0, "b": 1, "whole": 1}
 
 
-class UnitDryRun(DryRun):
+class UnitDryRun(DryRun, frozen=True):
     """Looks at all rows unit by unit."""
 
     def _find_lesser(self, portion: Any) -> LesserPods | None:
         return None
 
 
-class FullDryRun(UnitDryRun):
+class FullDryRun(UnitDryRun, frozen=True):
     """The same, and whoever leaves together is taken off every row, whatever the filters see."""
 
     @cached_property

@@ -217,8 +217,9 @@ class EngineTarget:
         self._progress(self.ledger.placed_count)
 
     def _evict(self, action: EvictPod, now: float) -> None:
-        # A pod may be placed and evicted in one go.
-        self._book()
+        if self._bound:
+            # A pod may be placed and evicted in one go.
+            self._book()
         victim = self._world.evict(action, now)
         if victim is not None:
             self._store.remove_pod(victim)

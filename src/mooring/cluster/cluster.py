@@ -401,6 +401,7 @@ class Cluster:
         state.tallies.sweep()
         state.derived.sweep()
         state.workloads.sweep()
+        state.storage.facts.sweep()
         if state.pod_table is not None and not state.pod_table.sweep():
             state.pod_table = None
         for vocabulary in (state.taints, state.features, state.resource_names):

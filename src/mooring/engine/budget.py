@@ -101,7 +101,11 @@ def is_ordinary(pod: Pod) -> bool:
     """Whether a pod has so few rules that they need not be counted."""
     known = pod.spec.__dict__.get("_rule_count")
     if known is None:
-        known = pod.spec.__dict__["_rule_count"] = rules_of(pod.spec).count
+        template = pod.spec.template
+        known = rules_of(template).count
+        if template is not pod.spec:
+            known += _PER_VOLUME * len(pod.spec.volumes or ())
+        pod.spec.__dict__["_rule_count"] = known
     return known + len(pod.labels) <= FEW_RULES
 
 

@@ -68,14 +68,18 @@ class ResourceClaims:
 
         There is more than one if a scheduler died while its claim was being made.
         """
-        return tuple(self._known[key] for key in self._extended.get(pod_uid, ()))
+        keys = self._extended.get(pod_uid)
+        return tuple(self._known[key] for key in keys) if keys else ()
 
     def used_by(self, pod: Pod) -> Iterator[ResourceClaim]:
         """All claims that a pod refers to, or that were made for it, as far as they are there."""
+        if not pod.spec.resource_claims:
+            yield from self.extended_of(pod.uid)
+            return
         made = {
             each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses or ()
         }
-        for each in pod.spec.resource_claims or ():
+        for each in pod.spec.resource_claims:
             name = each.resource_claim_name or made.get(each.name)
             known = None if name is None else self.get(f"{pod.namespace}/{name}")
             if known is not None:

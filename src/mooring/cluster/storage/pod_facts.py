@@ -1,52 +1,59 @@
-"""What was found out about the volumes of a pod, so that it is not looked up time and again."""
+"""What was found out about the volumes of pods, so that it is not looked up time and again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from mooring.cluster.derived import Recent
 from mooring.objects.pod import Pod
 
 S = TypeVar("S")
 T = TypeVar("T")
 
+# Facts of a pod with a claim take about two kilobytes. Pods that wait are looked at again.
+_MOST_PODS = 4_096
+
 
 class PodFacts(Generic[S]):
-    """The facts about the pod that was asked about last, until a storage object changes.
+    """The facts about pods that were asked about lately, until a storage object changes.
 
-    A decision asks many times about the volumes of one pod, and the next decision about another.
+    A decision asks many times about the volumes of one pod, and a pod may need several decisions.
     """
 
-    __slots__ = ("_known", "_pod", "_storage")
+    __slots__ = ("_known", "_storage")
 
     def __init__(self, storage: S) -> None:
         self._storage = storage
-        self._pod: Pod | None = None
-        self._known: dict[Callable[[Pod, S], Any], Any] = {}
+        #: By uid the pod and what functions said of it.
+        self._known: Recent[str, tuple[Pod, dict[Callable[[Pod, S], Any], Any]]] = Recent(
+            _MOST_PODS
+        )
 
     def find(self, pod: Pod, read: Callable[[Pod, S], T]) -> T:
         """What a function says that reads a pod's spec, name and uid, and storage objects."""
-        last, known = self._pod, self._known
-        if last is not pod:
-            if last is None or not _is_same(last, pod):
-                known.clear()
-            self._pod = pod
-        if read in known:
-            fact: T = known[read]
+        known = self._known.find(pod.uid)
+        if known is None or not _is_same(known[0], pod):
+            known = pod, {}
+            self._known.put(pod.uid, known)
+        facts = known[1]
+        if read in facts:
+            fact: T = facts[read]
             return fact
-        fact = known[read] = read(pod, self._storage)
+        fact = facts[read] = read(pod, self._storage)
         return fact
 
     def forget(self) -> None:
         """A storage object changes."""
-        self._pod = None
+        self._known.clear()
+
+    def sweep(self) -> None:
+        """Drops the facts about pods that nobody asked about lately."""
+        self._known.sweep()
 
 
 def _is_same(one: Pod, other: Pod) -> bool:
-    """Whether it is the same pod, such as before and after it got a node."""
-    return (
-        one.spec is other.spec
-        and one.uid == other.uid
-        and one.name == other.name
-        and one.namespace == other.namespace
+    """Whether a pod is the same but for its node, labels and status."""
+    return one is other or (
+        one.spec is other.spec and one.name == other.name and one.namespace == other.namespace
     )

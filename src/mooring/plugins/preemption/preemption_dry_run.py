@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -35,6 +34,7 @@ from mooring.framework.victim_units import (
     mark_violations,
     spare_order,
 )
+from mooring.objects.lazy_property import lazy_property
 from mooring.objects.pod import Pod
 
 from .preemption_candidates import NO_CANDIDATES, PRIORITY_SHIFT, Candidates
@@ -79,8 +79,7 @@ class DryRunWork:
         self.done += len(moved) * (per_pod + more) + terms * _WORK_PER_OTHERS_TERM
 
 
-@dataclass(frozen=True)
-class DryRun:
+class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A pod that fits nowhere, and all that is needed to ask where evicting others would help."""
 
     profile: Profile
@@ -89,9 +88,9 @@ class DryRun:
     nodes: Nodes
     #: Why evicting does not help, counted.
     reasons: Counter[str]
-    work: DryRunWork = field(default_factory=DryRunWork)
+    work: DryRunWork = msgspec.field(default_factory=DryRunWork)
 
-    @cached_property
+    @lazy_property
     def budgets(self) -> BudgetIndex:
         return BudgetIndex(self.nodes.workloads.budgets)
 
@@ -100,12 +99,12 @@ class DryRun:
         """The filters to which pods that leave matter by what is counted of them."""
         return find_counting(self.profile.filter, self.pre_filtered.skipped)
 
-    @cached_property
+    @lazy_property
     def in_columns(self) -> bool:
         """Whether the filters see other pods only by what is counted of them."""
         return sees_only_counts(self.profile, self.pod, self.pre_filtered, self.nodes)
 
-    @cached_property
+    @lazy_property
     def _work_per_pod(self) -> int:
         """What the pod's own rules add to the work of moving another pod."""
         terms, spreads = self.pod.terms, self.pod.spec.topology_spread_constraints or ()
