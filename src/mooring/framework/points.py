@@ -152,7 +152,7 @@ def active_filters(profile: Profile, pre_filtered: PreFiltered) -> Iterator[Filt
 def _list_active(
     filters: tuple[Filter[Any], ...], skipped: frozenset[str]
 ) -> tuple[tuple[Filter[Any], bool, bool], ...]:
-    """The same, with whether each prepares something, and whether it has a quick answer for a row.
+    """Returns the same, with whether each prepares something and has a quick answer for a row.
 
     Single rows are asked about often.
     """

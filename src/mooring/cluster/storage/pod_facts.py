@@ -1,4 +1,4 @@
-"""What was found out about the volumes of pods, so that it is not looked up time and again."""
+"""Keeps what is known about the volumes of pods, so that it is looked up once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ class PodFacts(Generic[S]):
         )
 
     def find(self, pod: Pod, read: Callable[[Pod, S], T]) -> T:
-        """What a function says that reads a pod's spec, name and uid, and storage objects."""
+        """Returns what a function says of a pod.
+
+        The function reads storage objects, and of the pod its spec, name, namespace and uid.
+        """
         known = self._known.find(pod.uid)
         if known is None or not _is_same(known[0], pod):
             known = pod, {}
@@ -44,7 +47,7 @@ class PodFacts(Generic[S]):
         return fact
 
     def forget(self) -> None:
-        """A storage object changes."""
+        """Forgets all facts: a storage object changes."""
         self._known.clear()
 
     def sweep(self) -> None:
@@ -53,7 +56,7 @@ class PodFacts(Generic[S]):
 
 
 def _is_same(one: Pod, other: Pod) -> bool:
-    """Whether a pod is the same but for its node, labels and status."""
+    """Returns whether two forms of a pod have the same spec, name and namespace."""
     return one is other or (
         one.spec is other.spec and one.name == other.name and one.namespace == other.namespace
     )

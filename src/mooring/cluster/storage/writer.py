@@ -75,7 +75,7 @@ class StorageWriter:
         self._note_object(item)
 
     def _find_attachments(self, item: StorageObject) -> tuple[VolumeAttachment, ...]:
-        """The attachments that count for something else once an object is another."""
+        """Returns the attachments whose volume may change with an object."""
         if isinstance(item, PersistentVolume):
             return self._storage.attachments.of(item.name)
         if isinstance(item, VolumeAttachment):

@@ -31,7 +31,7 @@ class Candidates(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def violations(self) -> NDArray[np.int64]:
-        """How many budgets are broken."""
+        """Returns how many budgets evicting breaks, per place."""
         return self.figures[0]
 
     @classmethod
@@ -90,7 +90,7 @@ class Candidates(msgspec.Struct, frozen=True, eq=False):
 def _keep_lowest(
     figures: NDArray[np.int64] | NDArray[np.float64], places: NDArray[np.intp] | None
 ) -> NDArray[np.intp]:
-    """The places with the lowest figure, among some or all."""
+    """Returns the places with the lowest figure, among some or all."""
     if places is None:
         return (figures == np.minimum.reduce(figures)).nonzero()[0]
     left = figures[places]

@@ -224,7 +224,7 @@ class VolumeBinding(
 
 
 def _sign(pod: Pod, storage: KnownStorage) -> Hashable:
-    """What decides where the bound volumes of a pod can be used, or what is wrong with it."""
+    """Returns what decides where the bound volumes of a pod can be used, or why it is rejected."""
     try:
         claims = claims_of(pod, storage)
     except PluginError:

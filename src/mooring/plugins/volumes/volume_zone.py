@@ -88,7 +88,7 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
 
 
 def _find_topologies(pod: Pod, storage: KnownStorage) -> Topologies | Rejected | None:
-    """The zones and regions of the volumes of a pod; None if they have none."""
+    """Returns the zones and regions of the volumes of a pod; None if they have none."""
     found: dict[NodeRequirement, None] = {}
     for use in pod.claims:
         if use.ephemeral:
