@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from mooring.cel import count_compiled
 from mooring.cluster import Change, Cluster, check
 from mooring.cluster.changes import EVERYWHERE
 from mooring.cluster.devices.claims import DecidedClaim, Decision
-from mooring.cluster.devices.pools import PoolStatus
+from mooring.cluster.devices.pools import Pool, PoolKey, PoolStatus, PoolView
 from mooring.objects.decode import from_builtins
 from mooring.objects.device import DeviceClass, ResourceSlice
 from mooring.objects.resource_claim import Allocation, ResourceClaim
@@ -297,6 +298,56 @@ def test_of_two_classes_with_one_resource_the_newer_has_it() -> None:
 
 
 _IMPLICIT = "deviceclass.resource.kubernetes.io/"
+
+
+@pytest.mark.parametrize("nodes_first", [True, False])
+def test_groups_are_made_as_objects_come(
+    nodes_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Cluster()
+    # A pool that nodes share is looked at later, and keeps nobody else waiting.
+    known.put_device(resource_slice("net", 1, allNodes=True))
+    steps: list[Callable[[str], object]] = [
+        lambda name: known.put_node(node(name)),
+        lambda name: known.put_device(resource_slice(name, 2)),
+    ]
+    for step in steps if nodes_first else reversed(steps):
+        for at in range(3):
+            step(f"n{at}")
+    asked: list[PoolKey] = []
+    really = Pool._make_view
+
+    def make_view(self: Pool, *more: Any) -> PoolView | None:
+        asked.append(self.key)
+        return really(self, *more)
+
+    monkeypatch.setattr(Pool, "_make_view", make_view)
+    views = [seen(known, f"n{at}") for at in range(3)]
+
+    assert asked == [("gpu.example.com", "net")]
+    assert [[pool for pool, _, _ in each] for each in views] == [[f"n{at}", "net"] for at in "012"]
+    check(known)
+
+
+def test_expressions_of_a_class_are_compiled_as_it_comes() -> None:
+    before = count_compiled()
+    cluster().put_device(device_class("new", 'device.driver == "nobody has asked this before"'))
+
+    assert count_compiled() == before + 1
+
+
+def test_a_pool_moves_from_node_to_node() -> None:
+    known = with_slices(resource_slice("n1", 2))
+    known.put_device(holding("held", result("n1", "gpu-0")))
+    assert taken(known, "n1") == [1]
+
+    known.put_device(resource_slice("n1", 2, nodeName="n2"))
+    assert (taken(known, "n1"), taken(known, "n2")) == ([], [1])
+    known.put_device(resource_slice("n1", 2, allNodes=True))
+    assert (taken(known, "n1"), taken(known, "n2")) == ([1], [1])
+    known.put_device(resource_slice("n1", 2, nodeName="n2"))
+    assert (taken(known, "n1"), taken(known, "n2")) == ([], [1])
+    check(known)
 
 
 def _class_of(name: str, created: str) -> DeviceClass:

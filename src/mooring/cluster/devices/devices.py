@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from mooring.cel import compile_device_expression
 from mooring.cluster.changes import EVERYWHERE, Change
 from mooring.objects.device import DeviceClass, ResourceSlice
 from mooring.objects.resource_claim import Allocation, DeviceObject, ResourceClaim
@@ -16,6 +17,9 @@ from .groups import MatchNodes, RowGroups
 from .pools import Pool, PoolKey
 
 Note = Callable[[int, Change], None]
+
+# Longer expressions of classes are compiled when a decision needs them: few compiled ones are kept.
+_LONGEST_AHEAD = 1_000
 
 
 class KnownDevices:
@@ -126,6 +130,7 @@ class Devices(DeviceDecisions):
             before = self.classes.put(item)
             if before != item:
                 self.note(EVERYWHERE, Change.CLASSES)
+                _compile_selectors(item)
             return before
         return self._put_slice(item)
 
@@ -214,6 +219,7 @@ class Devices(DeviceDecisions):
         key = item.driver, item.pool
         self.pools.setdefault(key, Pool(key)).put(item, self._groups.models)
         self._note_pools(keys)
+        self._groups.take_in(key)
         return before
 
     def _remove_slice(self, name: str) -> None:
@@ -238,13 +244,20 @@ class Devices(DeviceDecisions):
             pool = self.pools.get(key)
             if pool is None:
                 continue
-            if pool.is_wide or len(pool.nodes) > 1:
+            if not pool.only_node and (pool.is_wide or len(pool.nodes) > 1):
                 self.note(EVERYWHERE, Change.SLICES)
                 continue
             for name in pool.nodes:
                 row = self._rows.get(name)
                 if row is not None:
                     self.note(row, Change.SLICES)
+
+
+def _compile_selectors(item: DeviceClass) -> None:
+    """Has expressions ready for the decisions to come; the first one would take longest."""
+    for each in item.selectors:
+        if each.cel is not None and len(each.cel.expression) <= _LONGEST_AHEAD:
+            compile_device_expression(each.cel.expression)
 
 
 def _allocations_of(claim: ResourceClaim | None) -> tuple[Allocation, ...]:

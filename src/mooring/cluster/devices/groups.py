@@ -99,11 +99,27 @@ class RowGroups:
         """Slices of a pool came, went or changed."""
         self._stale_pools[key] = None
 
+    def take_in(self, key: PoolKey) -> None:
+        """Looks at a changed pool at once if it is one slice of one node, as most are.
+
+        So grouping is paid slice by slice, and the first decision finds the groups made.
+        """
+        pool = self._pools[key]
+        if not pool.only_node or self._is_wide(key):
+            return
+        del self._stale_pools[key]
+        self._unlink(key)
+        self._link(key, pool)
+        self._refresh_node(pool.only_node)
+
     def change_use(self, key: PoolKey, device: str) -> tuple[str, ...] | None:
         """A device was taken or given back; returns the nodes that see it, None if it is wide."""
         pool = self._pools.get(key)
         if pool is None:
             return ()
+        if pool.only_node:
+            self._stale_nodes[pool.only_node] = None
+            return pool.nodes
         if pool.is_wide:
             self.wide_version += 1
             return None
@@ -115,7 +131,8 @@ class RowGroups:
 
     def change_node(self, name: str) -> None:
         """A node got its row."""
-        self._stale_nodes[name] = None
+        if name in self._pools_on:
+            self._refresh_node(name)
         self._stale_patterns = True
 
     def leave_row(self, row: int) -> None:
@@ -170,9 +187,8 @@ class RowGroups:
         """Looks again at whatever changed."""
         if self._stale_pools:
             self._refresh_pools()
-        for name in self._stale_nodes:
+        for name in [*self._stale_nodes]:
             self._refresh_node(name)
-        self._stale_nodes.clear()
         if self._stale_patterns:
             self._stale_patterns = False
             self._refresh_patterns(match)
@@ -180,21 +196,14 @@ class RowGroups:
     def _refresh_pools(self) -> None:
         wide = dict.fromkeys(self._wide)
         for key in self._stale_pools:
-            for name in self._nodes_of.pop(key, ()):
-                del self._pools_on[name][key]
-                self._views_on.pop(name, None)
-                self._stale_nodes[name] = None
+            self._unlink(key)
             was_wide = key in wide
             wide.pop(key, None)
             pool = self._pools.get(key)
             if pool is not None and pool.is_wide:
                 wide[key] = None
             elif pool is not None:
-                self._nodes_of[key] = pool.nodes
-                for name in pool.nodes:
-                    self._pools_on.setdefault(name, {})[key] = None
-                    self._views_on.pop(name, None)
-                    self._stale_nodes[name] = None
+                self._link(key, pool)
             self._stale_patterns |= was_wide or key in wide
         self._stale_pools.clear()
         if sorted(wide) != self._wide:
@@ -202,33 +211,56 @@ class RowGroups:
             # Local pools now come elsewhere among the wide ones.
             self._stale_nodes.update(dict.fromkeys(self._pools_on))
 
+    def _is_wide(self, key: PoolKey) -> bool:
+        at = bisect_left(self._wide, key)
+        return self._wide[at : at + 1] == [key]
+
+    def _link(self, key: PoolKey, pool: Pool) -> None:
+        """A pool belongs to the nodes that it names."""
+        self._nodes_of[key] = pool.nodes
+        for name in pool.nodes:
+            self._pools_on.setdefault(name, {})[key] = None
+            self._forget_node(name)
+
+    def _unlink(self, key: PoolKey) -> None:
+        """A pool belongs to no node any more."""
+        for name in self._nodes_of.pop(key, ()):
+            del self._pools_on[name][key]
+            self._forget_node(name)
+
+    def _forget_node(self, name: str) -> None:
+        self._views_on.pop(name, None)
+        self._stale_nodes[name] = None
+
     def _local_views(self, name: str) -> tuple[PoolView, ...]:
         known = self._views_on.get(name)
         if known is None:
-            keys = sorted(self._pools_on.get(name, ()))
-            views = (self._pools[key].view(name.__eq__, self.models) for key in keys)
-            known = tuple(view for view in views if view is not None and view.matters)
+            # A pool may be gone, which this node is told of when all changes are looked at.
+            keys = [key for key in sorted(self._pools_on.get(name, ())) if key in self._pools]
+            views = [self._pools[key].view(name.__eq__, self.models) for key in keys]
+            known = tuple([view for view in views if view is not None and view.matters])
             self._views_on[name] = known
         return known
 
     def _refresh_node(self, name: str) -> None:
+        """Finds the group of a node, which stands for what it sees now."""
+        self._stale_nodes.pop(name, None)
         row = self._rows.get(name)
         if row is None:
             return
-        pools = tuple((view, self._use.state(view)) for view in self._local_views(name))
-        key = tuple(
-            (id(view.shape), view.status, state, bisect_left(self._wide, view.key))
-            for view, state in pools
-        )
-        group = self._by_key.get(key)
-        if group is None:
-            number = self._free.pop() if self._free else len(self._by_number)
-            group = self._by_key[key] = LocalGroup(key, number, pools)
-            self._by_number[number : number + 1] = [group]
-            self.births = grow_to(self.births, number + 1)
-            self.given += 1
-            self.births[number] = self.given
-        self._set_row(row, group)
+        find_state, wide = self._use.state, self._wide
+        pools = tuple([(view, find_state(view)) for view in self._local_views(name)])
+        key = tuple([(*view.look, state, bisect_left(wide, view.key)) for view, state in pools])
+        self._set_row(row, self._by_key.get(key) or self._make_group(key, pools))
+
+    def _make_group(self, key: object, pools: tuple[SeenPool, ...]) -> LocalGroup:
+        number = self._free.pop() if self._free else len(self._by_number)
+        group = self._by_key[key] = LocalGroup(key, number, pools)
+        self._by_number[number : number + 1] = [group]
+        self.births = grow_to(self.births, number + 1)
+        self.given += 1
+        self.births[number] = self.given
+        return group
 
     def _set_row(self, row: int, group: LocalGroup) -> None:
         before = self._by_number[self.local[row]]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
-from itertools import islice, repeat
+from itertools import repeat
 
 from mooring.objects.device import NodeChoice, ResourceSlice, SliceDevice, choose_nodes
 
@@ -39,6 +39,8 @@ class PoolView:
         #: The devices by their place in the shape.
         self.names = names
         self.pool = pool
+        #: Equal for views that differ in names at the most. The shape lives as long as the view.
+        self.look = id(shape), status.name
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -67,6 +69,8 @@ class Pool:
     def __init__(self, key: PoolKey) -> None:
         self.key = key
         self.slices: dict[str, ResourceSlice] = {}
+        #: The node of a pool that is one slice of one node, as most are; empty for others.
+        self.only_node = ""
         self._views: dict[object, PoolView | None] = {}
         #: What the devices of slices are like, where these name their node.
         self._models: dict[str, tuple[DeviceModel, ...]] = {}
@@ -78,8 +82,6 @@ class Pool:
         # Slice by slice as they come: the first decision would take long to look at all of them.
         if isinstance(item.nodes, str):
             self._models[item.name] = _make_models(item, models)
-            if item.slice_count == 1:
-                self.view(lambda choice: choice == item.nodes, models)
 
     def drop(self, name: str) -> None:
         del self.slices[name]
@@ -88,6 +90,7 @@ class Pool:
 
     def forget(self) -> None:
         """Its slices have changed."""
+        self.only_node = _find_only_node(self.slices)
         self._views.clear()
         for name in _DERIVED:
             self.__dict__.pop(name, None)
@@ -104,6 +107,8 @@ class Pool:
     @cached_property
     def nodes(self) -> tuple[str, ...]:
         """The nodes that its slices name."""
+        if self.only_node:
+            return (self.only_node,)
         named = (each.nodes for each in self.slices.values())
         return tuple(dict.fromkeys(name for name in named if isinstance(name, str)))
 
@@ -132,6 +137,8 @@ class Pool:
     @cached_property
     def is_wide(self) -> bool:
         """Whether nodes can see it that its slices do not name."""
+        if self.only_node:
+            return False
         if any(not isinstance(each.nodes, str) for each in self.slices.values()):
             return True
         if not any(each.counters for each in self.slices.values()):
@@ -155,24 +162,25 @@ class Pool:
     def view(self, is_meant: IsMeant, models: Models) -> PoolView | None:
         """What a node sees of the pool; None if it sees nothing, or only what is out of date."""
         of_devices = self._choices_of_devices
-        meant = tuple(
+        meant = [
             each
             for each in self.ordered
             if _is_relevant(each, of_devices.get(each.name, ()), is_meant)
-        )
+        ]
         if not meant:
             return None
-        here: list[bool] = []
-        for each in meant:
-            choices = of_devices.get(each.name)
-            here += repeat(True, len(each.devices)) if choices is None else map(is_meant, choices)
-        key = tuple(each.name for each in meant), bytes(here)
+        # By slice, of devices with nodes of their own whether the node can use them.
+        here = [tuple(map(is_meant, of_devices.get(each.name, ()))) for each in meant]
+        key = tuple([(each.name, flags) for each, flags in zip(meant, here, strict=True)])
         if key not in self._views:
             self._views[key] = self._make_view(meant, here, models)
         return self._views[key]
 
     def _make_view(
-        self, meant: Sequence[ResourceSlice], here: Sequence[bool], models: Models
+        self,
+        meant: Sequence[ResourceSlice],
+        here: Sequence[tuple[bool, ...]],
+        models: Models,
     ) -> PoolView | None:
         newest = max(each.generation for each in meant)
         current = [each for each in meant if each.generation == newest]
@@ -188,13 +196,12 @@ class Pool:
         if _is_invalid(current, others):
             return PoolView(self.key, PoolStatus.INVALID, models.shape((), ()), (), self)
         found: list[DeviceModel] = []
-        flags = iter(here)
-        for each in meant:
-            own = tuple(islice(flags, len(each.devices)))
+        for each, flags in zip(meant, here, strict=True):
             if each.generation == newest:
+                own = flags or repeat(True)
                 found += self._models.get(each.name) or _make_models(each, models, own)
         shape = models.shape(tuple(found), _list_counters(current))
-        names = tuple(device.name for each in current for device in each.devices)
+        names = tuple([device.name for each in current for device in each.devices])
         return PoolView(self.key, PoolStatus.USABLE, shape, names, self)
 
     def consumption(self, device_name: str) -> Iterable[tuple[CounterName, int]]:
@@ -223,6 +230,14 @@ class Pool:
         return found
 
 
+def _find_only_node(slices: Mapping[str, ResourceSlice]) -> str:
+    """The node of the one slice that there is; nothing if that is for others, too."""
+    if len(slices) != 1:
+        return ""
+    (only,) = slices.values()
+    return only.nodes if isinstance(only.nodes, str) and not only.counters else ""
+
+
 def _is_relevant(item: ResourceSlice, of_devices: Sequence[NodeChoice], is_meant: IsMeant) -> bool:
     if item.counters or (item.nodes is not None and is_meant(item.nodes)):
         return True
@@ -231,6 +246,9 @@ def _is_relevant(item: ResourceSlice, of_devices: Sequence[NodeChoice], is_meant
 
 def _device_choice(device: SliceDevice) -> NodeChoice:
     return choose_nodes(device.node_name, device.all_nodes, device.node_selector)
+
+
+_LOCAL = DevicePlace(is_local=True)
 
 
 def _place(item: ResourceSlice, device: SliceDevice, is_here: bool) -> DevicePlace:
@@ -246,8 +264,11 @@ def _make_models(
     item: ResourceSlice, models: Models, here: Iterable[bool] = repeat(True)
 ) -> tuple[DeviceModel, ...]:
     """What the devices of a slice are like, seen from a node which can use some of them."""
+    model, driver = models.model, item.driver
+    if isinstance(item.nodes, str) and not item.is_per_device:
+        return tuple([model(driver, device, _LOCAL) for device in item.devices])
     return tuple(
-        models.model(item.driver, device, _place(item, device, flag))
+        model(driver, device, _place(item, device, flag))
         for device, flag in zip(item.devices, here, strict=False)
     )
 

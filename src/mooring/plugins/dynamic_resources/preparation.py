@@ -201,7 +201,7 @@ class RowOutcomes:
         found: dict[int, AllocationOutcome] = {}
         steps = 0
         with self._plan.limited():
-            for code in np.unique(self._codes).tolist():
+            for code in sorted(set(self._codes.tolist())):
                 if steps > MOST_STEPS_OF_POD:
                     found[code] = GAVE_UP
                     continue

@@ -39,6 +39,8 @@ def releasable(
     prepared: PreparedClaims, failed: Failed, nodes: Nodes, plugin: str
 ) -> list[ResourceClaim]:
     """The claims that a node could not use, and that nobody but this pod uses."""
+    if not prepared.allocated:
+        return []
     rows = [np.zeros(0, np.intp)]
     for filtered in (failed.filtered, failed.tried_first):
         rows += [] if filtered is None else _find_refused(filtered, plugin)
