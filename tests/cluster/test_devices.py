@@ -336,6 +336,20 @@ def test_expressions_of_a_class_are_compiled_as_it_comes() -> None:
     assert count_compiled() == before + 1
 
 
+def test_a_pool_that_nodes_share_comes_between_like_nodes() -> None:
+    known = Cluster()
+    for name in ("n1", "a1"):
+        known.put_node(node(name))
+        known.put_device(resource_slice(name, 2))
+    known.put_device(holding("held", result("n1", "gpu-0"), result("a1", "gpu-0")))
+    assert taken(known, "n1") == taken(known, "a1") == [1]
+
+    known.put_device(resource_slice("m", 3, allNodes=True))
+
+    assert (taken(known, "n1"), taken(known, "a1")) == ([0, 1], [1, 0])
+    check(known)
+
+
 def test_a_pool_moves_from_node_to_node() -> None:
     known = with_slices(resource_slice("n1", 2))
     known.put_device(holding("held", result("n1", "gpu-0")))

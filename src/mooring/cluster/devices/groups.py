@@ -208,7 +208,9 @@ class RowGroups:
         self._stale_pools.clear()
         if sorted(wide) != self._wide:
             self._wide = sorted(wide)
-            # Local pools now come elsewhere among the wide ones.
+            # Local pools now come elsewhere among the wide ones, and no longer at the same place
+            # on all rows of a group: each row gets a new one.
+            self._by_key = {(): self._nothing}
             self._stale_nodes.update(dict.fromkeys(self._pools_on))
 
     def _is_wide(self, key: PoolKey) -> bool:
@@ -270,7 +272,8 @@ class RowGroups:
         group.rows += 1
         before.rows -= 1
         if not before.rows and before is not self._nothing:
-            del self._by_key[before.key]
+            if self._by_key.get(before.key) is before:
+                del self._by_key[before.key]
             self._free.append(before.number)
 
     def _refresh_patterns(self, match: MatchNodes) -> None:
