@@ -106,6 +106,23 @@ def test_many_devices_that_all_differ_are_told_apart_at_once() -> None:
     assert (outcome.found, outcome.steps) == (AllocationFound.NOTHING, 8)
 
 
+def test_steps_count_for_what_rows_see_now() -> None:
+    cluster = Cluster()
+    cluster.put_device(device_class())
+    cluster.put_node(node("n1"))
+    cluster.put_device(resource_slice("n1", 8))
+    spec = claim("c", *(request(f"r{at}") for at in range(4))).spec
+    plan = ClaimPlans().plan((spec,), cluster.nodes.devices.classes)
+    most = plan.outcome_on(cluster.nodes.device_groups, 0).steps + 1
+    found = []
+    for at in range(4):
+        cluster.put_device(holding("held", result("n1", f"gpu-{at}")))
+        groups = cluster.nodes.device_groups
+        found.append(plan.found(groups, most)[groups.local.item(0)])
+
+    assert found == [AllocationFound.DEVICES.value] * 4
+
+
 def test_a_constraint_is_asked_before_what_is_left_of_a_shared_device() -> None:
     cluster = Cluster()
     cluster.put_device(device_class())

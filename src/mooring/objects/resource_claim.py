@@ -251,7 +251,7 @@ class ResourceClaim(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     def is_for(self, uid: str) -> bool:
         """Whether a pod may use it: it is reserved for that pod."""
-        return any(user.uid == uid for user in self.reserved_for)
+        return uid in [user.uid for user in self.reserved_for]
 
     def is_made_for(self, uid: str) -> bool:
         """Whether it was made for the pod of that uid and is deleted with it."""

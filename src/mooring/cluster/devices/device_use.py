@@ -71,8 +71,12 @@ class DeviceUse:
             if result.admin_access:
                 continue
             key = result.driver, result.pool
-            pool = self._pools.setdefault(key, {})
-            held = pool.setdefault(result.device, DeviceHold())
+            pool = self._pools.get(key)
+            if pool is None:
+                pool = self._pools[key] = {}
+            held = pool.get(result.device)
+            if held is None:
+                held = pool[result.device] = DeviceHold()
             held.count(result, amount)
             if held.is_free:
                 del pool[result.device]

@@ -31,6 +31,9 @@ MOST_SEEN = 200_000
 #: As much as that is a choice of nodes, for so many rows.
 _ROWS_PER_SEEN = 200
 
+#: So many groups are kept that no row is in.
+_MOST_IDLE = 256
+
 #: A pool as a row sees it, and what is in use of it.
 SeenPool = tuple[PoolView, PoolState]
 
@@ -78,9 +81,12 @@ class RowGroups:
         self._by_key: dict[object, LocalGroup] = {(): self._nothing}
         self._by_number: list[LocalGroup] = [self._nothing]
         self._free: list[int] = []
-        #: Per number when it was given last: numbers of groups that no row is in are given again.
+        #: Groups that no row is in, the oldest first. While a node fills up, its groups come and
+        #: go, and so do those of the next one: what is known of them is worth keeping.
+        self._idle: dict[LocalGroup, None] = {}
+        #: Per number when a row came to be in its group, which had none: a number is given again.
         self.births: NDArray[np.int64] = np.zeros(1, np.int64)
-        #: How many numbers were given so far.
+        #: How often that has happened.
         self.given = 0
         #: Per row the number of what it alone sees.
         self.local: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -260,8 +266,7 @@ class RowGroups:
         group = self._by_key[key] = LocalGroup(key, number, pools)
         self._by_number[number : number + 1] = [group]
         self.births = grow_to(self.births, number + 1)
-        self.given += 1
-        self.births[number] = self.given
+        self._idle[group] = None
         return group
 
     def _set_row(self, row: int, group: LocalGroup) -> None:
@@ -269,12 +274,22 @@ class RowGroups:
         if before is group:
             return
         self.local[row] = group.number
+        if group in self._idle:
+            del self._idle[group]
+            self.given += 1
+            self.births[group.number] = self.given
         group.rows += 1
         before.rows -= 1
         if not before.rows and before is not self._nothing:
-            if self._by_key.get(before.key) is before:
-                del self._by_key[before.key]
-            self._free.append(before.number)
+            self._idle[before] = None
+            if len(self._idle) > _MOST_IDLE:
+                self._drop_group(next(iter(self._idle)))
+
+    def _drop_group(self, group: LocalGroup) -> None:
+        del self._idle[group]
+        if self._by_key.get(group.key) is group:
+            del self._by_key[group.key]
+        self._free.append(group.number)
 
     def _refresh_patterns(self, match: MatchNodes) -> None:
         self.wide_version += 1

@@ -30,17 +30,19 @@ def make_allocation(
     owner: str,
 ) -> Allocation:
     """What a claim gets on a node; the owner makes shares of devices unique."""
-    results = tuple(
-        _result(pick, views[pick.pool], f"{owner}-{at}") for at, pick in enumerate(picks)
-    )
+    results = tuple([_result(pick, views[pick.pool], owner, at) for at, pick in enumerate(picks)])
     config = tuple(_config(claim, picks)) if claim.is_configured else ()
     return Allocation.made_of(results, config, _node_selector(picks, views, node_name))
 
 
-def _result(pick: Pick, view: PoolView, share: str) -> DeviceResult:
+def _result(pick: Pick, view: PoolView, owner: str, at: int) -> DeviceResult:
     ask, device = pick.ask, view.shape.models[pick.place].device
     driver, pool = view.key
-    amounts = {name: Quantity(value) for name, value in (pick.amounts or {}).items()}
+    share: str | None = None
+    amounts: dict[str, Quantity] | None = None
+    if pick.amounts is not None:
+        share = str(uuid5(_SHARES, f"{owner}-{at}"))
+        amounts = {name: Quantity(value) for name, value in pick.amounts.items()} or None
     return DeviceResult(
         request=ask.name,
         driver=driver,
@@ -50,8 +52,8 @@ def _result(pick: Pick, view: PoolView, share: str) -> DeviceResult:
         tolerations=ask.ask.tolerations,
         binding_conditions=device.binding_conditions,
         binding_failure_conditions=device.binding_failure_conditions,
-        share_id=None if pick.amounts is None else str(uuid5(_SHARES, share)),
-        consumed_capacity=amounts or None,
+        share_id=share,
+        consumed_capacity=amounts,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from mooring.cluster.devices.claims import (
     ResourceClaims,
     extended_uid,
 )
+from mooring.cluster.devices.pools import PoolView
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.objects.meta import OwnerReference
@@ -35,7 +36,7 @@ from .extended import SPECIAL_NAME, SpecialClaim
 from .freed_devices import FreedOutcomes
 from .preparation import GAVE_UP, AllocatedClaim, PreparedClaims, RowOutcomes
 from .references import find_claims
-from .search import claim_number
+from .search import Pick, claim_number
 
 NOTHING = Reason("cannot allocate all claims", Code.UNRESOLVABLE)
 INVALID = Reason("invalid resource pools were encountered", Code.UNRESOLVABLE)
@@ -143,12 +144,6 @@ class ClaimRows:
             total += gained if part.where is None else np.where(part.where, gained, 0)
         return total
 
-    # One row
-
-    def part_of(self, row: int) -> RowPart:
-        """What has to be allocated on a row."""
-        return self._part(None, _names_on(self._prepared, self._nodes, row))
-
     def _part(self, where: Mask | None, names: frozenset[str]) -> RowPart:
         """Rows where devices have to serve these extended resources."""
         return RowPart(where, *_find_plan(self._prepared, self._nodes, names))
@@ -165,50 +160,60 @@ class ClaimRows:
         return text if outcome.names_itself else f"node {self._nodes.name(row)}: {text}"
 
     def _search(self, row: int) -> tuple[AllocationOutcome, list[str]]:
-        part = self.part_of(row)
-        assert part.plan is not None, "nothing is searched where nothing has to be allocated"
+        plan = find_plan_on(self._prepared, self._nodes, row)
+        assert plan is not None, "nothing is searched where nothing has to be allocated"
         groups = self._nodes.device_groups
         views = groups.views(self._nodes.name(row), row)
         use = self._nodes.devices.use
         outcome = UNFINISHED
-        if not part.plan.is_unfinished:
-            outcome = allocate(part.plan.claims, [(view, use.state(view)) for view in views])
+        if not plan.is_unfinished:
+            outcome = allocate(plan.claims, [(view, use.state(view)) for view in views])
         keys = [key for key, _ in self._prepared.claims_ahead]
         keys += [claim.key for claim in self._prepared.unallocated]
         keys.append(f"{self._prepared.pod.namespace}/{SPECIAL_NAME}")
         return outcome, keys
 
-    def decide(self, row: int) -> RowDecision | None:
-        """The devices that a pod's claims get on a row; None if none are found."""
-        part = self.part_of(row)
-        name = self._nodes.name(row)
-        if part.plan is None:
-            return RowDecision(Decision(name), part.special)
-        outcome = part.plan.outcome_on(self._nodes.device_groups, row)
-        if outcome.found is not AllocationFound.DEVICES:
-            return None
-        return RowDecision(Decision(name, tuple(self._allocate(row, part, outcome))), part.special)
 
-    def _allocate(
-        self, row: int, part: RowPart, outcome: AllocationOutcome
-    ) -> Iterator[DecidedClaim]:
-        pod, name = self._prepared.pod, self._nodes.name(row)
-        views = self._nodes.device_groups.views(name, row)
-        assert part.plan is not None, "an outcome comes from a plan"
-        targets = [(claim.key, claim.uid) for claim in self._prepared.unallocated]
-        targets.append((f"{pod.namespace}/{SPECIAL_NAME}", extended_uid(pod.uid)))
-        ahead = len(self._prepared.claims_ahead)
-        for at, claim in enumerate(part.plan.claims[ahead:], ahead):
-            key, uid = targets[at - ahead]
-            picks = outcome.picks
-            if len(part.plan.claims) > 1:
-                picks = tuple(pick for pick in picks if pick.claim == at)
-            try:
-                made = make_allocation(claim, picks, views, name, uid)
-            except SearchError as error:
-                text = f"create NodeSelector for claim {key.partition('/')[2]}: {error.text}"
-                raise SearchError(text) from None
-            yield DecidedClaim(key, uid, made)
+def decide_on(prepared: PreparedClaims, nodes: Nodes, row: int) -> RowDecision | None:
+    """The devices that a pod's claims get on a row; None if none are found. Raises SearchError."""
+    plan, special = _find_plan(prepared, nodes, _names_on(prepared, nodes, row))
+    name = nodes.name(row)
+    if plan is None:
+        return RowDecision(Decision(name), special)
+    groups = nodes.device_groups
+    outcome = plan.outcome_on(groups, row)
+    if outcome.found is not AllocationFound.DEVICES:
+        return None
+    claims = _allocate(prepared, plan, outcome.picks, groups.views(name, row), name)
+    return RowDecision(Decision(name, tuple(claims)), special)
+
+
+def _allocate(
+    prepared: PreparedClaims,
+    plan: ClaimsPlan,
+    picks: Sequence[Pick],
+    views: Sequence[PoolView],
+    node_name: str,
+) -> list[DecidedClaim]:
+    """What each claim of a pod gets of the devices that were picked."""
+    ahead = len(prepared.claims_ahead) if prepared.ahead else 0
+    made: list[DecidedClaim] = []
+    for at, claim in enumerate(plan.claims[ahead:]):
+        if at < len(prepared.unallocated):
+            key, uid = prepared.unallocated[at].key, prepared.unallocated[at].uid
+        else:
+            key = f"{prepared.pod.namespace}/{SPECIAL_NAME}"
+            uid = extended_uid(prepared.pod.uid)
+        own = picks
+        if len(plan.claims) > 1:
+            own = [pick for pick in picks if pick.claim == at + ahead]
+        try:
+            allocation = make_allocation(claim, own, views, node_name, uid)
+        except SearchError as error:
+            text = f"create NodeSelector for claim {key.partition('/')[2]}: {error.text}"
+            raise SearchError(text) from None
+        made.append(DecidedClaim(key, uid, allocation))
+    return made
 
 
 def find_plan_on(prepared: PreparedClaims, nodes: Nodes, row: int) -> ClaimsPlan | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ from mooring.framework.status import Code, Rejected
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import Allocation, ResourceClaim
 
-from .device_binding import Readiness, find_problem, readiness
+from .device_binding import Readiness, find_problem, readiness, waits
 from .extended import SpecialClaim
 from .references import UnresolvedClaim, find_claims
 
@@ -37,23 +36,22 @@ def plan_writes(
     for claim in find_claims(pod, claims):
         every.append(refer_to(claim))
         allocation = decided.get(claim.uid)
-        slow += _slow_drivers(allocation or claim.allocation)
+        slow += _list_slow_drivers(allocation or claim.allocation)
         if allocation is not None or not claim.is_for(pod.uid):
             grants.append(_grant(claim, allocation))
     creation = None
     made = decided.get(extended_uid(pod.uid))
     if special is not None and made is not None:
-        slow += _slow_drivers(made)
+        slow += _list_slow_drivers(made)
         creation = ClaimCreation(special.written, made.written(), special.written_mappings)
     if not grants and creation is None and not slow:
         return None
     return DeviceWrites(tuple(grants), creation, tuple(every), tuple(slow))
 
 
-def _slow_drivers(allocation: Allocation | None) -> Iterator[str]:
-    for each in () if allocation is None else allocation.results:
-        if each.binding_conditions:
-            yield each.driver
+def _list_slow_drivers(allocation: Allocation | None) -> list[str]:
+    results = () if allocation is None else allocation.results
+    return [each.driver for each in results if each.binding_conditions]
 
 
 def _grant(claim: ResourceClaim, allocation: Allocation | None) -> ClaimGrant:
@@ -100,6 +98,8 @@ def _decided_special(pod: Pod, claims: ResourceClaims) -> Allocation | None:
 
 
 def _check(claim: ResourceClaim, today: float | None, timeout: float) -> bool | Rejected:
+    if not waits(claim):
+        return True
     problem = find_problem(claim)
     if problem is not None:
         return _fail(

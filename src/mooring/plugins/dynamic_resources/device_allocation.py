@@ -100,6 +100,10 @@ class ClaimsPlan:
         self._steps = grow_to(self._steps, count)
         self._births = grow_to(self._births, count, -1)
         births = groups.births[:count]
+        if self._steps[:count].any():
+            # What groups took that no row is in any more counts for nobody.
+            empty = np.bincount(groups.local, minlength=count) == 0
+            self._steps[:count][empty], self._births[:count][empty] = 0, -1
         with self.limited():
             self._catch_up(groups, np.flatnonzero(self._births[:count] != births), most_steps)
         found = self._found[:count]

@@ -29,6 +29,8 @@ class BindingProblem(msgspec.Struct, frozen=True):
 
 def readiness(claim: ResourceClaim, today: float | None, timeout: float) -> Readiness:
     """Whether a pod can go on to use the devices of a claim."""
+    if not waits(claim):
+        return Readiness.READY
     if find_problem(claim) is not None:
         return Readiness.FAILED
     if all(_is_ready(claim, each) for each in _waited_for(claim)):
@@ -57,7 +59,10 @@ def _waited_for(claim: ResourceClaim) -> list[DeviceResult]:
 
 def waits(claim: ResourceClaim) -> bool:
     """Whether a device of the claim has conditions to wait for."""
-    return bool(_waited_for(claim))
+    for each in claim.allocation.results if claim.allocation else ():
+        if each.binding_conditions:
+            return True
+    return False
 
 
 def _is_ready(claim: ResourceClaim, result: DeviceResult) -> bool:

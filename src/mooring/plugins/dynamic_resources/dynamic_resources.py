@@ -44,7 +44,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import ResourceClaim
 
 from .asks import SearchError
-from .claim_rows import ClaimRows, RowDecision, find_plan_on, granted_claims
+from .claim_rows import ClaimRows, RowDecision, decide_on, find_plan_on, granted_claims
 from .claim_scores import has_alternatives
 from .claims_to_write import is_ready, plan_writes
 from .device_advice import advise_on_claims
@@ -281,7 +281,7 @@ class DynamicResources(
 
     def _decide(self, prepared: PreparedClaims, nodes: Nodes, row: int) -> RowDecision | None:
         try:
-            return ClaimRows(prepared, nodes, np.array([row], np.intp)).decide(row)
+            return decide_on(prepared, nodes, row)
         except SearchError as error:
             raise PluginError(error.text) from None
 
@@ -310,11 +310,12 @@ class DynamicResources(
         if decision is None:
             return None
         row = nodes.row(node_name)
-        decides_special = any(each.uid == extended_uid(pod.uid) for each in decision.claims)
+        extended = find_extended(pod, nodes) if row is not None else None
         special = None
-        if decides_special and row is not None:
-            extended = find_extended(pod, nodes)
-            special = None if extended is None else extended.special_on(nodes, row)
+        if extended is not None and row is not None:
+            own = extended_uid(pod.uid)
+            if any(each.uid == own for each in decision.claims):
+                special = extended.special_on(nodes, row)
         try:
             writes = plan_writes(pod, nodes.devices.claims, decision, special)
         except UnresolvedClaim as error:

@@ -13,8 +13,11 @@ class UnresolvedClaim(LookupError):
 
 def find_claims(pod: Pod, claims: ResourceClaims) -> tuple[ResourceClaim, ...]:
     """The claims of a pod in order. Raises UnresolvedClaim."""
+    references = pod.spec.resource_claims
+    if not references:
+        return ()
     found = []
-    for reference in pod.spec.resource_claims or ():
+    for reference in references:
         name, is_made = _name(pod, reference)
         if name is not None:
             found.append(_find(pod, name, is_made, claims))
