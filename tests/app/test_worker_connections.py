@@ -6,8 +6,11 @@ import asyncio
 from itertools import pairwise
 from typing import Any, cast
 
+import pytest
+
 from mooring.app.worker import keep_connections
 from mooring.client.api import Requests
+from mooring.client.api_errors import Unreachable
 from mooring.client.pacing import FIRST_CONNECTIONS
 from tests.virtual_time import run_virtually
 
@@ -44,3 +47,25 @@ def test_they_are_used_at_once_before_they_would_be_closed() -> None:
     assert api.most == FIRST_CONNECTIONS
     assert len(moments) == 4
     assert all(later - before < 30 for before, later in pairwise(moments))
+
+
+class AwayApi:
+    """Cannot be reached. It says of all but the first request that this is known."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    async def get(self, path: str, params: Any = None) -> bytes:
+        self._asked += 1
+        raise Unreachable("nobody there", is_repeated=self._asked > 1)
+
+
+def test_a_server_that_cannot_be_reached_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def play() -> None:
+        keeping = asyncio.create_task(keep_connections(cast(Requests, AwayApi())))
+        await asyncio.sleep(50)
+        keeping.cancel()
+
+    run_virtually(play())
+
+    assert caplog.messages == ["Could not keep connections open"]

@@ -17,8 +17,10 @@ from mooring.client import (
     OutcomeUnknown,
     Unreachable,
 )
+from mooring.client.api import SMALL_PATH
 from mooring.client.api_errors import TooLarge, Withheld
 from mooring.client.connection import Endpoint
+from mooring.client.pacing import FIRST_CONNECTIONS
 from tests.client.serving import Naps, answers, asking, hang_up, serving, status, stream
 
 OK = b'{"kind":"Pod"}'
@@ -266,24 +268,25 @@ async def test_refusals_slow_all_requests_down_and_successes_speed_up_again() ->
 
 
 async def test_connections_are_opened_while_requests_wait_for_others() -> None:
-    """The first four take long; those that wait for them get connections that are open already."""
+    """The first take long; those that wait for them get connections that are open already."""
+    count = FIRST_CONNECTIONS + 2
     paths: list[str] = []
     all_came = asyncio.Event()
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         paths.append(request.path)
         if request.path == "/x":
-            if paths.count("/x") == 6:
+            if paths.count("/x") == count:
                 all_came.set()
             await all_came.wait()
         return ok()
 
     async with asking(handler) as api:
-        await asyncio.gather(*(api.get("/x") for _ in range(6)))
+        await asyncio.gather(*(api.get("/x") for _ in range(count)))
 
-    assert paths[:4] == ["/x"] * 4
-    assert paths[4] == "/version"
-    assert paths.count("/x") == 6
+    assert paths[:FIRST_CONNECTIONS] == ["/x"] * FIRST_CONNECTIONS
+    assert paths[FIRST_CONNECTIONS] == "/version"
+    assert paths.count("/x") == count
 
 
 async def test_a_rate_for_those_who_want_one() -> None:
@@ -295,6 +298,18 @@ async def test_a_rate_for_those_who_want_one() -> None:
             await api.get("/x")
 
     assert naps.taken == [0.5, 1.0]
+
+
+async def test_what_keeps_connections_open_does_not_count_for_the_rate() -> None:
+    handler, _ = answers(*(ok() for _ in range(5)))
+    naps = Naps()
+
+    async with asking(handler, qps=2, burst=1, clock=lambda: 0.0, sleep=naps) as api:
+        for _ in range(4):
+            await api.get(SMALL_PATH)
+        await api.get("/x")
+
+    assert naps.taken == []
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.001])

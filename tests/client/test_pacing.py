@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.client.pacing import Bucket, Pace
+from mooring.client.pacing import FIRST_CONNECTIONS, Bucket, Pace
 from tests.client.serving import Naps
 from tests.virtual_time import run_virtually
 
@@ -173,7 +173,7 @@ async def ask_at_once(pace: Pace, count: int, seconds: float) -> int:
 
 
 def test_small_requests_take_turns_on_few_connections() -> None:
-    assert run_virtually(ask_at_once(Pace(100), 10, 0.001)) <= 4
+    assert run_virtually(ask_at_once(Pace(100), 90, 0.001)) <= FIRST_CONNECTIONS
 
 
 def test_where_requests_take_long_each_soon_has_a_connection() -> None:
@@ -206,7 +206,7 @@ def test_as_many_as_are_allowed_get_a_connection_after_a_refusal() -> None:
     ("idle", "connections"),
     [
         pytest.param(1.0, range(50, 51), id="open connections are used"),
-        pytest.param(61.0, range(2, 5), id="they were closed meanwhile"),
+        pytest.param(61.0, range(2, FIRST_CONNECTIONS + 1), id="they were closed meanwhile"),
     ],
 )
 def test_connections_that_nobody_needs_are_forgotten(idle: float, connections: range) -> None:
@@ -225,9 +225,9 @@ def test_few_requests_do_not_keep_many_connections() -> None:
         await ask_at_once(pace, 50, 1.0)
         for _ in range(90):
             await ask_at_once(pace, 1, 1.0)
-        return await ask_at_once(pace, 10, 0.001)
+        return await ask_at_once(pace, 90, 0.001)
 
-    assert run_virtually(play()) <= 4
+    assert run_virtually(play()) <= FIRST_CONNECTIONS
 
 
 async def test_a_bucket_lets_a_burst_go_and_then_one_by_one() -> None:

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 
 from mooring.client.api import SMALL_PATH, Requests
+from mooring.client.api_errors import Unreachable
 from mooring.client.pacing import FIRST_CONNECTIONS
 from mooring.client.reflector import Reflector
 from mooring.engine import Engine
@@ -237,6 +238,8 @@ async def keep_connections(api: Requests) -> None:
     """
     while True:
         asked = (api.get(SMALL_PATH) for _ in range(FIRST_CONNECTIONS))
-        # Requests that matter report a server that does not answer.
-        await asyncio.gather(*asked, return_exceptions=True)
+        for outcome in await asyncio.gather(*asked, return_exceptions=True):
+            # Only the first client that cannot reach the server reports it.
+            if isinstance(outcome, Unreachable) and not outcome.is_repeated:
+                _log.warning("Could not keep connections open", error=str(outcome))
         await asyncio.sleep(_KEEP_EVERY_SECONDS)

@@ -261,7 +261,8 @@ class Api:
         headers: Mapping[str, str] | None,
         largest: int | None,
     ) -> bytes:
-        if self._bucket is not None:
+        # What keeps connections open must not take the turn of a binding.
+        if self._bucket is not None and url.raw_path != self._prefix + SMALL_PATH:
             await self._bucket.take()
         session, sent = await self._authorize()
         ticket = await self.pace.enter()
@@ -294,8 +295,6 @@ class Api:
 
     async def _open_connection(self) -> None:
         """Asks for something small. Where all connections are in use, that opens another one."""
-        if self._bucket is not None:
-            await self._bucket.take()
         session, _ = await self._authorize()
         async with session.get(
             self._url(SMALL_PATH, None),

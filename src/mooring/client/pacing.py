@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from math import ceil, inf
 
-#: How many connections are opened as soon as they are needed.
-FIRST_CONNECTIONS = 4
+#: How many connections are opened as soon as they are needed. A leader keeps so many open: some ten
+#: pods at once, with their events, or five that evict others, then need no further one.
+FIRST_CONNECTIONS = 16
 # After how many seconds one more is opened while requests wait. Opening one takes both sides longer
 # than several small requests, and all the longer if many are opened at once.
 _OPEN_EVERY = 0.01
