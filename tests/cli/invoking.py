@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -25,6 +26,8 @@ class Mooring:
 
     def __call__(self, *arguments: str) -> Result:
         self._monkeypatch.setattr("sys.argv", ["mooring", *arguments])
+        # Where it is `pytest`, as in `python -m pytest`, that would be the name of the program.
+        self._monkeypatch.setattr(sys.modules["__main__"], "__package__", "")
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = self._capsys.readouterr()
