@@ -156,7 +156,7 @@ class Arena:
         try:
             async with asyncio.timeout(seconds):
                 while len(verdict.bound) < count:
-                    await asyncio.sleep(0.2)
+                    await asyncio.sleep(0.4)
                     verdict = await self.verdict()
         except TimeoutError:
             left = ", ".join(verdict.pending[:10])
