@@ -14,7 +14,7 @@ from tests import builders
 # Deadlines are left out: a busy machine is not a bug. What is tried is the same each time, so that
 # a failure is due to a change. `--hypothesis-profile=search` tries other and more examples.
 settings.register_profile(
-    "same", max_examples=30, deadline=None, derandomize=True, print_blob=True, database=None
+    "same", max_examples=20, deadline=None, derandomize=True, print_blob=True, database=None
 )
 settings.register_profile(
     "search", settings.get_profile("same"), max_examples=1_000, derandomize=False

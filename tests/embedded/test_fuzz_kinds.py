@@ -14,6 +14,7 @@ from mooring.embedded.api.schema import SchemaField, SchemaType, struct
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.server import Server
 from tests.embedded.serving import TOKEN, Json
+from tests.patience import PATIENCE_SECONDS
 
 KINDS = [kind for kind in catalogue() if "watch" in kind.verbs]
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
@@ -85,7 +86,7 @@ def _value(kind: SchemaType, deep: int) -> st.SearchStrategy[Any]:
 @given(data=st.data())
 @settings(
     # There are many kinds, and every example is a dozen requests.
-    max_examples=settings().max_examples // 6,
+    max_examples=settings().max_examples // 5,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
@@ -117,7 +118,9 @@ def test_odd_objects(running: Server, kind: ServedKind, data: st.DataObject) -> 
         ("DELETE", one, {"gracePeriodSeconds": 0}, JSON),
         ("PATCH", one, {"metadata": {"finalizers": None}}, "application/merge-patch+json"),
     ]
-    connection = http.client.HTTPConnection(running.settings.host, running.port, timeout=20)
+    connection = http.client.HTTPConnection(
+        running.settings.host, running.port, timeout=PATIENCE_SECONDS
+    )
     for method, path, body, media in steps:
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": media}
         headers["Accept"] = media if media == TABLE else JSON

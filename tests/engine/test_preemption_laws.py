@@ -164,7 +164,7 @@ def cases(draw: st.DrawFn, volumes: Fields = NO_VOLUMES) -> Case | None:
     return Case(made, asks, outcome) if isinstance(outcome, Failed) else None
 
 
-LAW = settings(max_examples=50)
+LAW = settings(max_examples=30)
 
 
 @given(cases())
@@ -260,7 +260,7 @@ def test_the_quick_way_agrees_with_the_exact_one(case: Case | None) -> None:
 
 
 @given(cases(VOLUMES))
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_so_it_does_for_pods_with_volumes(case: Case | None) -> None:
     """Where volumes may be attached without a limit, or none is, and where limits decide."""
     if case is not None:

@@ -213,7 +213,7 @@ def make_disk_play(data: st.DataObject, reuse: bool) -> DiskPlay:
     ("make", "reuse"),
     [(Play, True), (Play, False), (ClaimPlay, True), (RankPlay, True), (make_disk_play, True)],
 )
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_no_pod_that_has_a_place_waits(
     make: Callable[[st.DataObject, bool], Play], reuse: bool, data: st.DataObject

@@ -24,7 +24,7 @@ RECHECKING = [
 RESCORING = [
     each for each in BUILTIN if issubclass(each, Score) and each.rescore is not Score.rescore
 ]
-QUICK = settings(max_examples=40)
+QUICK = settings(max_examples=20)
 named = {"ids": lambda kind: kind.name}
 
 

@@ -143,7 +143,7 @@ def _change_pod(made: Cluster, data: st.DataObject, what: str) -> None:
 
 @pytest.mark.parametrize("kind", EITHER, ids=lambda kind: kind.name)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_what_is_not_read_changes_no_answer(kind: type[Plugin], data: st.DataObject) -> None:
     plugin = build(kind)
     made = data.draw(clusters(least=2, focus=kind.name))

@@ -32,7 +32,7 @@ from tests.laws.answers import EITHER, FILTERS, SCORES, build
 from tests.strategies import clusters, columns_of, pods
 
 ALLOCATABLE = [node(cpu=cpu).allocatable for cpu in ("2", "4")]
-QUICK = settings(max_examples=20)
+QUICK = settings(max_examples=12)
 filters = pytest.mark.parametrize("kind", FILTERS, ids=lambda kind: kind.name)
 scores = pytest.mark.parametrize("kind", SCORES, ids=lambda kind: kind.name)
 
@@ -150,7 +150,7 @@ def test_adding_then_removing_a_pod_restores_every_column(
     "kind", [kind for kind in FILTERS if hasattr(kind, "add_pod")], ids=lambda kind: kind.name
 )
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_a_prepared_value_moves_as_the_cluster_would(
     kind: type[Plugin], data: st.DataObject
 ) -> None:

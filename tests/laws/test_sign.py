@@ -58,7 +58,7 @@ def pairs(draw: st.DrawFn, focus: str) -> tuple[Pod, Pod]:
 
 @pytest.mark.parametrize("kind", SIGNING, ids=lambda kind: kind.name)
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_equal_signatures_mean_equal_answers(kind: type[Plugin], data: st.DataObject) -> None:
     plugin = build(kind)
     nodes = data.draw(clusters(least=2, focus=kind.name)).nodes

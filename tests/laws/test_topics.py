@@ -67,7 +67,7 @@ def changes(kind: type[Plugin], wakeup: Wakeup) -> st.SearchStrategy[tuple[Any, 
 
 
 @pytest.mark.parametrize(("kind", "at"), TOPICAL)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_whoever_is_helped_shares_a_topic(kind: type[Plugin], at: int, data: st.DataObject) -> None:
     wakeup = build(kind).wakeups()[at]

@@ -305,7 +305,7 @@ YAMLISH = st.lists(
 ).map("".join) | st.text(max_size=40)  # fmt: skip
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(YAMLISH)
 def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "any.yaml"
@@ -330,7 +330,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(VERSIONS)), st.dictionaries(FIELDS, VALUES, max_size=4))
 def test_any_object_is_read_or_refused(tmp_path: Path, kind: str, raw: dict[str, Any]) -> None:
     path = tmp_path / "any.json"
