@@ -13,13 +13,12 @@ from aiohttp import web
 from mooring.app.connections import ConnectionLimits, accept_connections
 from mooring.app.https_site import Certificates, CertificateSettings
 from mooring.documents.errors import ListenError
+from tests.patience import PATIENCE_SECONDS
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Open = Callable[..., Awaitable[Stream]]
 
 ASK = b"GET / HTTP/1.1\r\nHost: it\r\n\r\n"
-# Only a hang takes that long.
-PATIENCE = 60.0
 # So short that whoever sends nothing is gone at once.
 HASTY = ConnectionLimits(request_seconds=0.05, handshake_seconds=0.05)
 
@@ -60,7 +59,7 @@ async def asked(stream: Stream) -> bytes:
     reader, writer = stream
     try:
         writer.write(ASK)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             head = await reader.readuntil(b"\r\n\r\n")
             return head + await reader.readexactly(len("here"))
     except (OSError, asyncio.IncompleteReadError):
@@ -68,7 +67,7 @@ async def asked(stream: Stream) -> bytes:
 
 
 async def until_closed(stream: Stream) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 if not await stream[0].read(1024):
@@ -154,7 +153,7 @@ async def test_odd_requests_are_the_fault_of_who_sends_them(
     async with serving(ConnectionLimits()) as port:
         reader, writer = await opened(port)
         writer.write(request_head)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             status = (await reader.readline()).split()[1]
 
     assert status.startswith(b"4")
@@ -179,7 +178,7 @@ async def test_dripping_a_header_does_not_help(opened: Open) -> None:
     async with serving(HASTY) as port:
         reader, writer = await opened(port)
         writer.write(b"GET / HTTP/1.1\r\nX: ")
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not reader.at_eof():
                 writer.write(b"x")
                 try:
@@ -198,7 +197,7 @@ async def test_handshakes_are_counted_and_ended(opened: Open) -> None:
     async with serving(limits, context) as port:
         silent = await opened(port)
         await until_closed(silent)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 try:
                     stream = await opened(port, trusting)
@@ -215,7 +214,10 @@ async def test_a_slow_answer_is_waited_for(opened: Open) -> None:
 
     app = web.Application()
     app.router.add_get("/", slow)
-    async with accept_connections(app, ("127.0.0.1", 0), HASTY) as port, asyncio.timeout(PATIENCE):
+    async with (
+        accept_connections(app, ("127.0.0.1", 0), HASTY) as port,
+        asyncio.timeout(PATIENCE_SECONDS),
+    ):
         # On a busy machine a request may come too late; one that comes in time is answered.
         while not await asked(await opened(port)):
             pass

@@ -17,6 +17,7 @@ from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.server import furnish
 from mooring.embedded.store.object_store import ObjectStore
+from tests.patience import PATIENCE_SECONDS
 
 PODS = "/api/v1/namespaces/default/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -79,7 +80,7 @@ async def test_pages_and_watches(direct: DirectApi) -> None:
     assert [each["metadata"]["name"] for each in first["items"] + rest["items"]] == ["a", "b", "c"]
 
     params = {"resourceVersion": rest["metadata"]["resourceVersion"], "timeoutSeconds": 60}
-    async with asyncio.timeout(30), aclosing(direct.watch(PODS, params)) as lines:
+    async with asyncio.timeout(PATIENCE_SECONDS), aclosing(direct.watch(PODS, params)) as lines:
         await direct.post(PODS, _pod("d"))
         told = _read(await anext(lines))
     assert (told["type"], told["object"]["metadata"]["name"]) == ("ADDED", "d")

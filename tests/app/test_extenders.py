@@ -21,11 +21,11 @@ from mooring.objects.decode import from_builtins
 from mooring.testing.driver import make_engine
 from tests.builders import node_manifest, pod_manifest
 from tests.extender_server import Behaviour, ExtenderServer, Request, extender_server, http, saying
+from tests.patience import until_true
 
 from .fake_api import FakeApi
 
 #: Only a hang takes that long.
-_PATIENCE = 60.0
 
 
 class Stage:
@@ -69,9 +69,7 @@ class Stage:
         ]
 
     async def until(self, done: Callable[[], bool]) -> None:
-        async with asyncio.timeout(_PATIENCE):
-            while not done():  # noqa: ASYNC110 - what is waited for is not ours
-                await asyncio.sleep(0.005)
+        await until_true(done)
 
 
 @asynccontextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -29,6 +28,7 @@ from mooring.embedded.server import furnish
 from mooring.embedded.store.object_store import ObjectStore
 from tests.embedded.controllers.playing import Json, template
 from tests.embedded.serving import node
+from tests.patience import until_true
 
 _LEASES = "leases.coordination.k8s.io"
 
@@ -76,9 +76,7 @@ class Remote:
         return "gone" if found is None else found["status"]["phase"]
 
     async def see(self, is_there: Callable[[], Any]) -> None:
-        async with asyncio.timeout(60):
-            while not is_there():  # noqa: ASYNC110 - the store has no event for whatever is waited for
-                await asyncio.sleep(0.01)
+        await until_true(is_there)
 
 
 def pod(name: str, on: str = "n", **more: Any) -> Json:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from mooring.app import loop_thread
 from mooring.app.loop_thread import LoopThread, wait_at_most
-
-# Only a hang takes that long.
-PATIENCE = 60.0
+from tests.patience import PATIENCE_SECONDS, until_true
 
 
 class Stage:
@@ -35,12 +33,12 @@ class Stage:
     def _stand_still(self) -> None:
         self.stands_still.set()
         # As a decision would: until it ends, the loop does nothing else.
-        assert self.go_on.wait(PATIENCE)
+        assert self.go_on.wait(PATIENCE_SECONDS)
 
     async def end(self) -> None:
         self.go_on.set()
         self.thread.call(self._end.set)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await self.thread.wait() == "done"
 
 
@@ -52,13 +50,6 @@ async def stage() -> AsyncIterator[Stage]:
         yield made
     finally:
         await made.end()
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    while True:
-        if is_so():
-            return
-        await asyncio.sleep(0.05)
 
 
 def steps() -> Generator[None, None, str]:
@@ -87,20 +78,19 @@ async def test_nobody_reads_while_it_stands_still_and_this_thread_goes_on(
     monkeypatch.setattr(loop_thread, "_PATIENCE_SECONDS", 0.2)
     async with stage() as it:
         it.hang()
+        await until_true(it.stands_still.is_set)
         with pytest.raises(TimeoutError):
             await it.thread.read(steps())
-        assert it.stands_still.is_set()
-        assert it.thread.stall_seconds() >= 0.2
+        await until_true(lambda: it.thread.stall_seconds() >= 0.2)
         assert not await wait_at_most(it.thread, 0.01)
 
 
 async def test_it_turns_again_after_it_stood_still() -> None:
     async with stage() as it:
         it.hang()
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: it.thread.stall_seconds() >= 1.0)
-            it.go_on.set()
-            await until(lambda: it.thread.stall_seconds() < 1.0)
+        await until_true(lambda: it.thread.stall_seconds() >= 1.0)
+        it.go_on.set()
+        await until_true(lambda: it.thread.stall_seconds() < 1.0)
         assert await it.thread.read(steps()) == "test"
 
 
@@ -108,7 +98,7 @@ async def test_after_its_end_nothing_can_be_asked_of_it() -> None:
     async with stage() as it:
         pass
 
-    assert await wait_at_most(it.thread, PATIENCE)
+    assert await wait_at_most(it.thread, PATIENCE_SECONDS)
     assert it.thread.stall_seconds() == 0.0
     it.thread.call(print)
     with pytest.raises(TimeoutError):

@@ -23,6 +23,7 @@ from mooring.client.api_errors import Unreachable
 from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from tests.builders import pod, pod_manifest
 from tests.client_certificates import ClientAuthority
+from tests.patience import PATIENCE_SECONDS
 
 from .fake_api import FakeApi, refusal
 
@@ -265,7 +266,7 @@ async def test_not_every_body_is_waited_for(
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"POST %b HTTP/1.1\r\nHost: it\r\n" % PATH.encode())
         writer.write(b"Content-Length: %d\r\n\r\n{" % size)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert (await reader.readline()).split()[1] == status
         writer.close()
 

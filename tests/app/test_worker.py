@@ -19,6 +19,7 @@ from mooring.objects.kinds import KINDS, READ_KINDS
 from mooring.plugins import REGISTRY
 from mooring.plugins.disk_io.disk_io_resource import KIND
 from tests.app.fake_api import FakeApi
+from tests.patience import PATIENCE_SECONDS
 
 ESSENTIAL = {kind.kind for kind in KINDS.values() if kind.essential}
 
@@ -64,7 +65,7 @@ async def test_the_cluster_is_known_without_the_kinds_that_are_not_essential() -
     worker = worker_on(Cluster(refused))
     task = asyncio.create_task(worker.run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await asyncio.shield(asyncio.wrap_future(worker.known))
 
         assert set(worker.absent) == {*refused, KIND.kind}
@@ -79,7 +80,7 @@ async def test_it_waits_for_the_kinds_that_are_essential(kind: str) -> None:
     worker = worker_on(Cluster({kind}))
     task = asyncio.create_task(worker.run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await asyncio.sleep(0)
             for reflector in worker._reflectors or ():
                 if reflector.kind != kind:
@@ -118,7 +119,7 @@ async def test_a_kind_that_is_there_in_another_version_is_not_absent(
     )
     task = asyncio.create_task(worker.run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await asyncio.shield(asyncio.wrap_future(worker.known))
 
         assert worker.absent == []

@@ -87,7 +87,6 @@ def test_workloads_follow_each_other_on_one_server(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_measured_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    patience(monkeypatch, 2.0)
     full: dict[str, Any] = {**MEASURED, "count": 7, "podTemplatePath": "pod.yaml"}
     overfull = job(tmp_path, case(NODES, full), pod=LARGE_POD)
     (tmp_path / "invalid").mkdir()
@@ -96,7 +95,12 @@ def test_what_cannot_be_measured_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         case(NODES, {**MEASURED, "podTemplatePath": "pod.yaml"}),
         pod=LARGE_POD.replace("name: pause", "name: NOT_A_NAME"),
     )
-    pending, refused = run_through(EMBEDDED, overfull, invalid)
+    # A busy machine may need longer than two seconds to place those that have a place.
+    for seconds in (2.0, 20.0, 200.0):
+        patience(monkeypatch, seconds)
+        pending, refused = run_through(EMBEDDED, overfull, invalid)
+        if "Insufficient cpu" in pending.why and pending.why.startswith("1 pods"):
+            break
 
     assert pending.outcome is refused.outcome is RunOutcome.FAILED
     assert pending.why.startswith("1 pods stay pending, such as namespace-1/large-")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from mooring.cli.emulation import await_version, choose_version
 from mooring.cli.inputs import ConnectionOptions
 from mooring.config.kubernetes_versions import VERSIONS
 from tests.cli.invoking import Mooring
+from tests.ports import free_port
 
 OLD, NEW = VERSIONS
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -80,9 +80,7 @@ def test_a_scheduler_waits_for_its_api_server(
 @pytest.mark.parametrize("server", [[503]], indirect=True)
 def test_a_scheduler_that_waits_is_alive_and_not_ready(server: ConnectionOptions) -> None:
     """Else a kubelet restarts it meanwhile, again and again."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    port = free_port()
     command = (sys.executable, "-m", "mooring", "run", "--master", str(server.server))
     flags = ("--bind-address=127.0.0.1", f"--secure-port={port}")
     with subprocess.Popen([*command, *flags], stderr=subprocess.PIPE) as process:

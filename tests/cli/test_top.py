@@ -9,7 +9,7 @@ import pty
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from tests.builders import node, node_manifest, pod, pod_manifest
 from tests.cli.invoking import Mooring
 from tests.cli.test_explain_url import ASKING, scheduler
 from tests.engine.driver import driver
+from tests.patience import PATIENCE_SECONDS, until_true
 
 ENDING = ".eu-central-1.compute.internal"
 
@@ -175,7 +176,7 @@ async def test_a_cluster_is_watched_and_simulated(tmp_path: Path) -> None:
         async with _watch_cluster(connection) as look:
             assert [each.name for each in look().nodes] == ["n"]
             server.api.create(server.api.kinds["pods"], "default", pod_manifest("p", cpu=1))
-            await _until(lambda: bool(look().waiting))
+            await until_true(lambda: bool(look().waiting))
             assert look().waiting == [WaitingLine("pod default/p", 1, "")]
         # What `mooring simulate` reads where no file is given.
         found = await asyncio.to_thread(find_cluster, (), connection, ())
@@ -196,25 +197,19 @@ async def test_in_a_terminal_it_goes_on_until_it_is_stopped(tmp_path: Path, by_k
         os.close(theirs)
         try:
             shown = await asyncio.wait_for(
-                asyncio.to_thread(_read_until, ours, b"no pod waits"), 60
+                asyncio.to_thread(_read_until, ours, b"no pod waits"), PATIENCE_SECONDS
             )
             if by_key:
                 os.write(ours, b"q")
             else:
                 process.send_signal(signal.SIGINT)
-            code = await asyncio.wait_for(process.wait(), 60)
+            code = await asyncio.wait_for(process.wait(), PATIENCE_SECONDS)
         finally:
             os.close(ours)
 
     assert b"nodes 1" in shown
     assert b"Traceback" not in shown
     assert code == 0
-
-
-async def _until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not is_so():  # noqa: ASYNC110 - a picture tells nobody that it has changed
-            await asyncio.sleep(0.01)
 
 
 def _read_until(file: int, text: bytes) -> bytes:

@@ -19,9 +19,7 @@ from aiohttp import ClientSession, CookieJar
 from mooring.app.up import KubeconfigError, write_kubeconfig
 from tests.cli.invoking import Mooring
 from tests.embedded.kubectl import BINARIES, Kubectl
-
-# A busy machine takes its time; what hangs is noticed.
-_PATIENCE_SECONDS = 300
+from tests.patience import PATIENCE_SECONDS
 
 _POD = """
 apiVersion: v1
@@ -77,7 +75,7 @@ async def _up(
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             line = await process.stdout.readline()
         assert line.startswith(b"The cluster is ready: "), line
         yield process
@@ -88,7 +86,7 @@ async def _up(
 
 
 async def _until(kubectl: Kubectl, command: str, told: str) -> None:
-    async with asyncio.timeout(_PATIENCE_SECONDS):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (said := await kubectl.run(command)) != told:
             assert isinstance(said, str)
             await asyncio.sleep(0.1)
@@ -100,9 +98,9 @@ async def test_pods_run_and_go_and_the_end_is_orderly(tmp_path: Path, scheduler:
     async with _up(tmp_path, "--nodes=2", f"--scheduler={scheduler}") as process:
         kubectl = Kubectl(BINARIES[0], tmp_path)
         await kubectl.run("create -f -", _NODE)
-        await kubectl.run("wait --for=condition=Ready node/mine --timeout=30s")
+        await kubectl.run("wait --for=condition=Ready node/mine --timeout=300s")
         await kubectl.run("run hello --image=app")
-        await kubectl.run("wait --for=condition=Ready pod/hello --timeout=30s")
+        await kubectl.run("wait --for=condition=Ready pod/hello --timeout=300s")
         await kubectl.run("create -f -", _POD % ("first", "mine"))
         await kubectl.run("create -f -", _POD % ("second", "mine"))
         await _until(kubectl, "get pod second -o jsonpath={.status.reason}", "OutOfcpu")
@@ -111,7 +109,7 @@ async def test_pods_run_and_go_and_the_end_is_orderly(tmp_path: Path, scheduler:
         assert names.split() == ["pod/first", "pod/second"]
 
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await process.wait() == 0
 
 
@@ -121,7 +119,7 @@ async def test_it_stops_while_a_decision_hangs(tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text(_POD % ("hang", '""'))
     (tmp_path / "nodes.yaml").write_text("{shapes: [{count: 1}], manifests: [pod.yaml]}")
     flags = (f"--nodes={tmp_path / 'nodes.yaml'}", f"--plugins={tmp_path / 'hanging.py'}")
-    async with _up(tmp_path, *flags) as process, asyncio.timeout(_PATIENCE_SECONDS):
+    async with _up(tmp_path, *flags) as process, asyncio.timeout(PATIENCE_SECONDS):
         while not begun.exists():
             assert process.returncode is None
             await asyncio.sleep(0.05)
@@ -134,7 +132,7 @@ async def test_sigusr2_compares_at_any_log_level_and_stops_nothing(tmp_path: Pat
     with log.open("wb") as written:
         async with (
             _up(tmp_path, "--nodes=2", "--log-level=error", log=written) as process,
-            asyncio.timeout(_PATIENCE_SECONDS),
+            asyncio.timeout(PATIENCE_SECONDS),
         ):
             while "Compared the cache with the API server" not in log.read_text():
                 # A signal before the cluster is ready is heard and has nothing to compare.
@@ -164,7 +162,7 @@ async def test_the_gate_of_the_coexist_policy_reaches_api_server_and_kubelets(
     async with _up(tmp_path, "--nodes=1", "--feature-gates=CoexistPolicy=false"):
         for name in ("first", "second"):
             await kubectl.run("create --validate=false -f -", _EXCLUSIVE_POD % name)
-            await kubectl.run(f"wait --for=condition=Ready pod/{name} --timeout=60s")
+            await kubectl.run(f"wait --for=condition=Ready pod/{name} --timeout=300s")
         assert await kubectl.run("get pod first -o jsonpath={.spec.coexistPolicy}") == ""
     async with _up(tmp_path, "--nodes=1"):
         await kubectl.run("create --validate=false -f -", _EXCLUSIVE_POD % "first")

@@ -14,9 +14,10 @@ from rich.console import Console
 from mooring.cli.demo import Terminal
 from mooring.demo import Stage, player
 from tests.cli.invoking import Mooring
+from tests.patience import PATIENCE_SECONDS
 
-# A busy machine takes its time; what hangs is noticed.
-_PATIENCE_SECONDS = 600
+# It tells a story of a minute.
+_PATIENCE_SECONDS = 2 * PATIENCE_SECONDS
 
 
 async def _demo(folder: Path, *flags: str) -> asyncio.subprocess.Process:

@@ -509,11 +509,17 @@ async def test_what_aiohttp_repeats_by_itself_is_asked_about_too() -> None:
 
 
 async def test_writes_have_a_time_of_their_own() -> None:
+    late = asyncio.Event()
+
     async def wait(request: web.BaseRequest) -> web.StreamResponse:
-        await asyncio.sleep(0.2)
+        if request.method == "POST":
+            await late.wait()
         return ok()
 
     async with asking(wait, write_timeout=0.05) as api:
+        # Now there is a connection: what is left to wait for is the answer.
+        assert await api.get("/x") == OK
         with pytest.raises(OutcomeUnknown):
             await api.post("/x", b"{}")
+        late.set()
         assert await api.get("/x") == OK

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+
 PROMPT = "$ "
 _CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
 
 ROOT = Path(__file__).parents[2]
 
-# A busy machine takes its time; what hangs is noticed.
-_PATIENCE_SECONDS = 300
 
 needs_kubectl = pytest.mark.skipif(not shutil.which("kubectl"), reason="no kubectl in the path")
 
@@ -77,7 +77,7 @@ def terminal(command: str, folder: Path) -> Iterator[Terminal]:
             env=variables,
             capture_output=True,
             text=True,
-            timeout=_PATIENCE_SECONDS,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         return done.stdout + done.stderr

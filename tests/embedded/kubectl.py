@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mooring.embedded.server import Server
+from tests.patience import PATIENCE_SECONDS
 
 #: kubectl of the path, and those that the variable names, parted as in a path.
 BINARIES = [
@@ -75,7 +76,6 @@ spec: {size: 3, share: 50%, free: {a: {b: c}}, names: [d]}
 """
 
 # What a hanging kubectl may cost; a good one takes a second even on a busy machine.
-_PATIENCE_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Kubectl:
 
     async def attempt(self, command: str, stdin: str = "") -> tuple[int | None, str]:
         process = await self.start(command)
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             output, _ = await process.communicate(stdin.encode())
         return process.returncode, output.decode()
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mooring.embedded.server import Server
 from tests.embedded.serving import TOKEN, node, pod, service
+from tests.patience import PATIENCE_SECONDS, until_true
 
 # One server for all examples: what they leave behind is part of what the next ones meet.
 LENIENT = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -331,7 +332,9 @@ def test_every_answer_is_meant(
 ) -> None:
     text = "&".join(f"{key}={value}" for key, value in {"timeoutSeconds": "1", **query}.items())
     address = f"{path}?{text}".encode("ascii", "ignore").decode().replace(" ", "+")
-    connection = http.client.HTTPConnection(running.settings.host, running.port, timeout=20)
+    connection = http.client.HTTPConnection(
+        running.settings.host, running.port, timeout=PATIENCE_SECONDS
+    )
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": media, "Accept": accept}
     headers["User-Agent"] = agent
     connection.request(method, address, body, headers)
@@ -349,7 +352,9 @@ def test_every_answer_is_meant(
 @given(st.binary(min_size=1, max_size=60) | st.sampled_from([b"GET / HTTP/9\r\n\r\n", b"\x16\x03"]))
 @LENIENT
 def test_what_is_not_http_is_told_so(running: Server, noise: bytes) -> None:
-    with socket.create_connection((running.settings.host, running.port), timeout=20) as wire:
+    with socket.create_connection(
+        (running.settings.host, running.port), timeout=PATIENCE_SECONDS
+    ) as wire:
         wire.sendall(noise + b"\r\n\r\n")
         wire.shutdown(socket.SHUT_WR)
         answer = b""
@@ -365,13 +370,8 @@ def test_what_is_not_http_is_told_so(running: Server, noise: bytes) -> None:
 def test_no_watch_outlives_its_client(running: Server) -> None:
     """Runs after the others: what they left behind must be gone."""
 
-    async def settle() -> int:
+    async def settle() -> None:
         tables = [running.api.store.table(kind.table) for kind in running.api.kinds]
-        for _ in range(500):
-            waiting = sum(len(table.waiting) for table in tables)
-            if waiting == 0:
-                return 0
-            await asyncio.sleep(0.01)
-        return waiting
+        await until_true(lambda: not any(table.waiting for table in tables))
 
-    assert asyncio.run(settle()) == 0
+    asyncio.run(settle())

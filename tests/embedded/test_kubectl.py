@@ -104,9 +104,9 @@ async def test_nodes_are_tainted_cordoned_and_drained(kubectl: Kubectl, secure: 
     await kubectl.run("cordon n")
     assert "SchedulingDisabled" in await kubectl.run("get nodes")
 
-    refused = await kubectl.fails("drain n --timeout=1s")
+    refused = await kubectl.fails("drain n --timeout=300s")
     assert "declare no controller" in refused
-    drained = await kubectl.fails("drain n --force --timeout=1s")
+    drained = await kubectl.fails("drain n --force --timeout=5s")
     assert "evicting pod default/web" in drained
     marked = await secure.get(f"{PODS}/web")
     assert marked["metadata"]["deletionTimestamp"]
@@ -124,11 +124,11 @@ async def test_deleting_and_waiting(kubectl: Kubectl, secure: Client) -> None:
     assert "NotFound" in await kubectl.fails("get pod web")
     status = {"status": {"conditions": [{"type": "Available", "status": "True"}]}}
     await secure.patch("/apis/apps/v1/namespaces/default/deployments/web/status", status)
-    await kubectl.run("wait deployment/web --for=condition=Available --timeout=5s")
+    await kubectl.run("wait deployment/web --for=condition=Available --timeout=300s")
     counts = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
     path = "/apis/apps/v1/namespaces/default/deployments/web/status"
     await secure.patch(path, {"status": counts})
-    rolled = await kubectl.run("rollout status deployment/web --timeout=5s")
+    rolled = await kubectl.run("rollout status deployment/web --timeout=300s")
     assert "successfully rolled out" in rolled
     assert "deleted" in await kubectl.run("delete deployments --all")
 
@@ -193,7 +193,7 @@ async def test_server_side_apply(kubectl: Kubectl, secure: Client) -> None:
 
 async def test_custom_resources(kubectl: Kubectl) -> None:
     await kubectl.run("apply -f -", DEFINITION)
-    await kubectl.run("wait crd/widgets.example.com --for=condition=Established --timeout=5s")
+    await kubectl.run("wait crd/widgets.example.com --for=condition=Established --timeout=300s")
     await kubectl.run("apply -f -", WIDGET)
 
     assert (await kubectl.run("get wg")).split() == ["NAME", "SIZE", "w", "3"]

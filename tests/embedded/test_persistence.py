@@ -19,6 +19,7 @@ from mooring.embedded.hollow.pod_life import HollowSettings
 from mooring.embedded.server import ServerSettings, serve
 from mooring.embedded.store.journal import DataDirError, SqliteJournal
 from tests.embedded.serving import MAPS, NODES, PODS, Client, binding, node, pod, served
+from tests.patience import PATIENCE_SECONDS
 
 SERVER = """
 import asyncio, sys
@@ -45,7 +46,7 @@ async def _started(folder: Path) -> tuple[asyncio.subprocess.Process, str]:
 
 async def _until(true: Callable[[], bool]) -> None:
     """Looks again and again: another process gives no sign."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not true():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.002)
 
@@ -241,7 +242,7 @@ async def test_nodes_and_controllers_outlive_a_full_disk(tmp_path: Path) -> None
         await _until(lambda: not api.store.failure)
         await client.create(f"{PODS}/p/binding", binding("p", "n"))
 
-        async with asyncio.timeout(60), client.watch(f"{PODS}?watch=1") as events:
+        async with asyncio.timeout(PATIENCE_SECONDS), client.watch(f"{PODS}?watch=1") as events:
             async for event in events:
                 if event["object"]["status"].get("phase") == "Running":
                     break

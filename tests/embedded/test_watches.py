@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given, strategies as st
@@ -18,6 +17,7 @@ from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.queries import TableWatch, list_entries
 from mooring.embedded.store.selection import Selection, read_labels
 from tests.embedded.serving import PODS, Client, pod, served
+from tests.patience import PATIENCE_SECONDS, until_true
 
 
 async def test_a_watch_need_not_tell_what_is_there(client: Client) -> None:
@@ -113,7 +113,7 @@ async def test_a_watch_that_falls_behind_is_told_so() -> None:
 
 
 async def test_a_watch_ends_when_its_time_is_up(client: Client) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         async with client.watch(f"{PODS}?watch=1&timeoutSeconds=1") as events:
             assert [each async for each in events] == []
 
@@ -121,16 +121,9 @@ async def test_a_watch_ends_when_its_time_is_up(client: Client) -> None:
 async def test_a_quiet_watch_ends_with_its_client(client: Client) -> None:
     table = client.running.api.store.table("pods")
     async with client.watch(f"{PODS}?watch=1"):
-        await until(lambda: len(table.waiting) == 1)
+        await until_true(lambda: len(table.waiting) == 1)
 
-    await until(lambda: not table.waiting)
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Lets the server do its part."""
-    async with asyncio.timeout(20):
-        while not true():  # noqa: ASYNC110 - the other side of a connection gives no sign
-            await asyncio.sleep(0.005)
+    await until_true(lambda: not table.waiting)
 
 
 async def test_a_watch_of_one_object(client: Client) -> None:

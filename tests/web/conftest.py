@@ -9,6 +9,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright, expect
 
+from tests.patience import PATIENCE_SECONDS
+
 #: The rest of what a browser does by itself has no place in a test.
 FLAGS = (
     "--headless",
@@ -21,8 +23,7 @@ FLAGS = (
     "--disable-sync",
 )
 
-# A busy machine takes its time; what hangs is noticed.
-expect.set_options(timeout=60_000)
+expect.set_options(timeout=1_000 * PATIENCE_SECONDS)
 
 CHROMIUM = shutil.which("chromium")
 MISSING = "chromium is not installed: the browser tests are skipped (apt-get install chromium)"

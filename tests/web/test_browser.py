@@ -18,6 +18,8 @@ from tests.builders import node, pod
 from tests.device_builders import resource_slice
 from tests.engine.driver import Driver, driver
 from tests.engine.gangs import drive_gangs, gang, members
+from tests.patience import PATIENCE_SECONDS
+from tests.ports import free_port
 from tests.web.cluster_show import Show
 from tests.web.serving import serving
 
@@ -33,6 +35,7 @@ EVIL = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 async def looking(browser: Browser, address: str, **options: Any) -> AsyncIterator[Page]:
     """The page, on which no script may fail and no policy be violated."""
     context = await browser.new_context(**options)
+    context.set_default_timeout(1_000 * PATIENCE_SECONDS)
     page = await context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -257,8 +260,8 @@ async def test_it_comes_back_when_the_server_does(browser: Browser) -> None:
     driven = small()
     # More pods than wait afterwards: those of before must be forgotten.
     driven.apply(pod("big-2", cpu=9), pod("big-3", cpu=9))
-    async with serving(driven.engine) as address:
-        port = int(address.split(":")[2].split("/")[0])
+    port = free_port()
+    async with serving(driven.engine, port=port) as address:
         looked = looking(browser, address)
         page = await looked.__aenter__()
         await expect(page.locator("#figure-nodes")).to_have_text("13")
@@ -267,7 +270,7 @@ async def test_it_comes_back_when_the_server_does(browser: Browser) -> None:
     fresh = driver(node("only"), pod("alone", cpu=9))
     fresh.settle()
     async with serving(fresh.engine, port=port):
-        await expect(page.locator("#status")).to_have_text("Live", timeout=15_000)
+        await expect(page.locator("#status")).to_have_text("Live")
         await expect(page.locator("#figure-nodes")).to_have_text("1")
         await expect(page.locator(".pod")).to_have_count(1)
         await expect(page.locator(".pod")).to_contain_text("default/alone")

@@ -9,10 +9,10 @@ import pytest
 from mooring.web import Entry, StatusPage
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
+from tests.patience import PATIENCE_SECONDS
 from tests.web.serving import serving
 
 # Only a hang takes that long.
-PATIENCE = 60.0
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def send(address: str, text: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(text)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             return await reader.readline()
     except ConnectionError:
         return b""

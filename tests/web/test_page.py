@@ -12,6 +12,7 @@ import pytest
 from mooring.web import Entry, StatusPage, hub
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
+from tests.patience import PATIENCE_SECONDS
 from tests.web.mirror import Mirror
 from tests.web.serving import serving
 
@@ -19,6 +20,7 @@ DATA = (
     *("api/snapshot", "api/stream", "api/find", "api/nodes/n"),
     *("api/pods/default/big", "api/explain/default/big"),
 )
+
 FILES = ("", "static/main.js", "static/style.css", "static/icon.svg")
 
 
@@ -100,7 +102,7 @@ async def test_a_snapshot_and_a_stream_tell_the_same(
 
 async def _until(stream: aiohttp.ClientResponse, mirror: Mirror, pods: int) -> None:
     while mirror.figures.get("pods") != pods or not mirror.nodes:
-        mirror.apply_all([await asyncio.wait_for(stream.content.readline(), 10)])
+        mirror.apply_all([await asyncio.wait_for(stream.content.readline(), PATIENCE_SECONDS)])
 
 
 async def test_details(driven: Driver, session: aiohttp.ClientSession) -> None:
@@ -156,7 +158,7 @@ async def test_a_server_that_stops_lets_its_viewers_go(
         await stream.content.readline()
 
     # The context ended although somebody looked, and so does the stream.
-    assert await asyncio.wait_for(stream.content.read(), 10) is not None
+    assert await asyncio.wait_for(stream.content.read(), PATIENCE_SECONDS) is not None
     stream.close()
 
 

@@ -23,12 +23,12 @@ from mooring.embedded.kinds.subresources import bind
 from mooring.embedded.server import Server, ServerSettings
 from tests.embedded.controllers.playing import Json, template, workload
 from tests.embedded.serving import binding, served
+from tests.patience import PATIENCE_SECONDS
 
 BINARY = shutil.which("kube-controller-manager")
 pytestmark = pytest.mark.skipif(BINARY is None, reason="needs kube-controller-manager on the path")
 
 # It fills its caches first; a minute is enough on a busy machine.
-PATIENCE_SECONDS = 60
 _CONTROLLERS = ("deployment", "replicaset", "statefulset", "daemonset", "job", "garbage-collector")
 _KINDS = (
     *("deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps"),
@@ -43,6 +43,7 @@ _OTHERS = frozenset(
         *("finishedAt", "values", "deployment.kubernetes.io/revision"),
     )
 )
+
 _LETTERS = "bcdfghjklmnpqrstvwxz0-9"
 
 
@@ -127,7 +128,7 @@ def _is_settled(api: ObjectApi) -> bool:
 async def _settled_picture(api: ObjectApi) -> dict[str, Any]:
     """What was written by the time that nothing more is."""
     before = None
-    for _ in range(PATIENCE_SECONDS * 2):
+    for _ in range(int(PATIENCE_SECONDS * 2)):
         await asyncio.sleep(0.5)
         now = _picture(api) if _is_settled(api) else None
         if now is not None and now == before:
