@@ -33,7 +33,8 @@ def kubeconfig(path: Path, server: str, token: str) -> Path:
     return path
 
 
-_COMPARED = "Compared the cache with the API server"
+# What the answer to SIGUSR2 begins with, whether or not there was anybody to compare with.
+_COMPARED = "Compared the cache with", "Could not compare the cache with"
 
 
 class MooringProcess:
@@ -64,7 +65,7 @@ class MooringProcess:
         await self.settled(is_there)
 
     async def settled(self, look: Callable[[], Awaitable[object]]) -> None:
-        """Waits until there is something to see, or until the process has ended."""
+        """Waits until there is something to see; it never comes once the process has ended."""
 
         async def look_again() -> bool:
             if await look():
@@ -82,16 +83,19 @@ class MooringProcess:
         would end it.
         """
 
+        def read_answers() -> list[str]:
+            lines = self.log.splitlines()
+            return [line for line in lines if any(each in line for each in _COMPARED)]
+
         async def is_equal() -> bool:
-            before = self.log.count(_COMPARED)
+            before = len(read_answers())
             self.signal(signal.SIGUSR2)
 
             async def is_told() -> bool:
-                return self.log.count(_COMPARED) > before
+                return len(read_answers()) > before
 
             await self.settled(is_told)
-            told = [line for line in self.log.splitlines() if _COMPARED in line]
-            return "differences=0" in told[-1]
+            return "differences=0" in read_answers()[-1]
 
         await self.settled(is_equal)
 
