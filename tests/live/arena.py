@@ -92,9 +92,10 @@ class Arena:
 
     async def clear(self) -> None:
         """Takes everything away that a test may have made."""
-        for each in (await self.request("GET", "/api/v1/pods"))["items"]:
-            meta = each["metadata"]
-            await self.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while pods := (await self.request("GET", "/api/v1/pods"))["items"]:
+                for each in pods:
+                    await self._remove("/api/v1", "pods", each["metadata"])
         for path in (
             "/api/v1/nodes",
             "/apis/events.k8s.io/v1/namespaces/default/events",
@@ -107,14 +108,18 @@ class Arena:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while claims := await self.claims():
                 for each in claims:
-                    await self._delete_claim(each["metadata"]["name"])
+                    await self._remove(_DEVICES, "resourceclaims", each["metadata"])
 
-    async def _delete_claim(self, name: str) -> None:
-        """Deletes a claim, which a controller may change or delete at the same time."""
-        path = f"{_DEVICES}/namespaces/default/resourceclaims/{name}"
-        body = {"metadata": {"finalizers": None}}
+    async def _remove(self, group: str, plural: str, meta: Manifest) -> None:
+        """Deletes an object, which a controller may change or delete at the same time.
+
+        The controller that would take off a finalizer may have ended with an earlier test.
+        """
+        path = f"{group}/namespaces/{meta['namespace']}/{plural}/{meta['name']}"
         with suppress(AssertionError):
-            await self.request("PATCH", path, body, headers=_MERGE)
+            if meta.get("finalizers"):
+                body = {"metadata": {"finalizers": None}}
+                await self.request("PATCH", path, body, headers=_MERGE)
             await self.delete(path)
 
     async def created(self, folder: str, name: str) -> None:
