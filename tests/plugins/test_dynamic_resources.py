@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mooring.cluster import Cluster
@@ -17,6 +18,7 @@ from mooring.plugins.dynamic_resources.dynamic_resources import (
     DynamicResources,
     DynamicResourcesArgs,
 )
+from mooring.plugins.dynamic_resources.extended import find_extended
 from mooring.plugins.dynamic_resources.preparation import PreparedClaims
 from mooring.plugins.dynamic_resources.search import MOST_STEPS
 from tests.builders import EMPTY, cluster, node, pod
@@ -195,3 +197,28 @@ def test_arguments(args: dict[str, str], problems: list[str]) -> None:
 
 def _read_args(raw: dict[str, str]) -> DynamicResourcesArgs:
     return to_struct(DynamicResourcesArgs, raw)
+
+
+def test_a_pod_may_ask_for_more_resources_than_a_number_has_bits() -> None:
+    names = [f"example.com/r{number}" for number in range(130)]
+    made = Cluster()
+    for at, name in enumerate(names):
+        made.put_device(device_class(f"c{at}", extendedResourceName=name))
+    # Each node has one of them itself, the third as the first.
+    for at, own in enumerate((names[0], names[129], names[0], names[64])):
+        made.put_node(node(f"n{at}", **{own: 1}))
+    asked = find_extended(pod("p", **dict.fromkeys(names, 1)), made.nodes)
+    assert asked is not None
+
+    found = asked.combinations(made.nodes, made.nodes.rows)
+
+    rows = {
+        frozenset(names) - wanted: np.flatnonzero(mask).tolist()
+        for wanted, mask in found
+        if mask is not None
+    }
+    assert rows == {
+        frozenset({names[0]}): [0, 2],
+        frozenset({names[129]}): [1],
+        frozenset({names[64]}): [3],
+    }

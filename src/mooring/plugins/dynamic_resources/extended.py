@@ -6,7 +6,7 @@ makes a claim for the pod, the *special* claim.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -32,6 +32,9 @@ from mooring.objects.resources import is_extended
 
 #: What stands for the name of the special claim before it has one.
 SPECIAL_NAME = "<extended-resources>"
+
+# The numbers of rows and one bit for each of so many masks fit 64 bits together.
+_MASKS_PER_NUMBER = 40
 
 
 class RequestMapping(msgspec.Struct, frozen=True, rename="camel"):
@@ -89,12 +92,11 @@ class ExtendedAsk:
             yield self._names, None
             return
         names = tuple(self.classes)
-        codes: NDArray[np.int64] = np.zeros(nodes.count(rows), np.int64)
-        for bit, name in enumerate(names):
-            codes |= self._is_missing(name, nodes, rows).astype(np.int64) << bit
-        for code in np.unique(codes).tolist():
-            wanted = frozenset(name for bit, name in enumerate(names) if code >> bit & 1)
-            yield wanted, codes == code
+        missing = [self._is_missing(name, nodes, rows) for name in names]
+        codes = _number_combinations(missing, nodes.count(rows))
+        for code, place in zip(*np.unique(codes, return_index=True), strict=True):
+            absent = (name for name, each in zip(names, missing, strict=True) if each[place])
+            yield frozenset(absent), codes == code
 
     def _is_missing(self, name: str, nodes: Nodes, rows: Rows) -> Mask:
         at = nodes.resource(name)
@@ -273,3 +275,14 @@ class _DeviceShares:
 
     def _map(self, container: Container, name: str) -> RequestMapping:
         return RequestMapping(container.name, self._resource, name)
+
+
+def _number_combinations(masks: Sequence[Mask], count: int) -> NDArray[np.int64]:
+    """Returns a number for each row that rows share exactly if all masks say the same of them."""
+    codes: NDArray[np.int64] = np.zeros(count, np.int64)
+    for at, mask in enumerate(masks, 1):
+        codes = codes * 2 + mask
+        if at % _MASKS_PER_NUMBER == 0:
+            # There are no more numbers than rows, so that there is room for further masks.
+            codes = np.unique(codes, return_inverse=True)[1]
+    return codes
