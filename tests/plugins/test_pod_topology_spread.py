@@ -467,6 +467,39 @@ def test_halves_are_rounded_up() -> None:
     assert levels.numbers.tolist() == [1, 2, 3, 2, 0]
 
 
+STEPS = st.lists(st.tuples(st.sampled_from(["a1", "a2", "b1"]), st.booleans()), max_size=12)
+
+
+@given(st.permutations([soft(HOSTNAME), soft(), soft("rack", 2)]), st.integers(1, 3), STEPS)
+def test_places_that_are_kept_are_those_of_the_scores(
+    written: list[Any], count: int, steps: list[tuple[str, bool]]
+) -> None:
+    made = cluster(
+        node("a1", labels={ZONE: "a", "rack": "1"}),
+        node("a2", labels={ZONE: "a", "rack": "2"}),
+        node("b1", labels={ZONE: "b", "rack": "1"}),
+    )
+    asked, nodes = asks(*written[:count]), made.nodes
+    placed: list[Pod] = []
+    seen: list[int] = []
+    for number, (at, comes) in enumerate([("a1", True), *steps]):
+        if comes or not placed:
+            placed.append(web(f"web-{number}", at))
+            made.put_pod(placed[-1])
+        else:
+            made.remove_pod(placed.pop().uid)
+        costs = PLUGIN.pre_score(asked, nodes, nodes.rows)
+        assert costs is not None
+        levels = PLUGIN.find_levels(costs, nodes)
+        assert levels is not None
+        assert levels.are_kept
+        seen.append(id(levels.places))
+        expected = PLUGIN.score(costs, nodes, nodes.everything).tolist()
+        assert levels.numbers[levels.places].tolist() == expected
+    assert len(set(seen)) == 1
+    check(made)
+
+
 def prepared_for(pending: Pod, made: Cluster) -> Spreads:
     prepared = PLUGIN.pre_filter(pending, made.nodes)
     assert prepared is not None

@@ -69,12 +69,16 @@ class Tally:
     def __init__(self, match: PodMatch, by_row: NDArray[np.int32]) -> None:
         self.match = match
         self.by_row = by_row
+        #: No row has had more pods.
+        self.highest = int(by_row.max(initial=0))
         self._domains: dict[str, DomainCounts] = {}
         #: By key and the identity of the rows that count, which each keeps alive.
         self._parts: dict[tuple[str, int], DomainCounts] = {}
 
     def add(self, row: int, amount: int) -> None:
-        self.by_row[row] += amount
+        count = self.by_row[row] = self.by_row.item(row) + amount
+        if count > self.highest:
+            self.highest = count
         for domains in self._domains.values():
             domains.add(row, amount)
         for part in self._parts.values():

@@ -115,6 +115,9 @@ class Levels:
 
     numbers: NDArray[np.int64]
     places: NDArray[np.intp]
+    #: Whether the places are kept from pod to pod: wherever they are the same array as before, they
+    #: differ at most on rows that have changed since.
+    are_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)

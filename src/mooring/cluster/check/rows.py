@@ -176,6 +176,8 @@ def _check_tallies(state: State) -> None:
         counted = Counter(row for row, pod in state.placed if tally.match.matches(pod))
         rows = range(len(tally.by_row))
         _same(f"tally {tally.match}", tally.by_row.tolist(), [counted[row] for row in rows])
+        highest = max(counted.values(), default=0)
+        assert tally.highest >= highest, f"highest of {tally.match}: {highest} is more"
         for domains in (*tally.domains.values(), *tally.parts):
             among = (row for row in counted.elements() if _counts_on(domains, row))
             _check_domains(f"domains of {tally.match}", domains, among)

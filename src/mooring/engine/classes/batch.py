@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -12,16 +13,20 @@ from numpy.typing import NDArray
 # Entries that are out of date are dropped when they come up. After this many changes per row
 # it is cheaper to begin anew.
 _CHANGES_PER_ROW = 4
+# The same where rows have levels.
+_CHANGES_PER_LEVEL_ROW = 1
 # A ranking of few rows takes as long to make as many changes of it.
 _LEAST_CHANGES = 64
 
 #: The bytes that rankings take per row, at most: its total, and its turn, which is an integer of
 #: its own at first and a reference after each change; its key among all rows; and two numbers where
-#: it is one of some rows.
-RANKED_BYTES = 8 + 40 + 8 * _CHANGES_PER_ROW + 8 + 16
+#: it is one of some rows; its level, and its key there at first and after each change.
+RANKED_BYTES = 8 + 40 + 8 * _CHANGES_PER_ROW + 8 + 16 + 8 + 40 * (1 + _CHANGES_PER_LEVEL_ROW)
 
 # The total of a row that takes no such pod.
 _NONE = -(2**62)
+# The level of such a row.
+_NOWHERE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ class DomainBatch:
     above 0.
     """
 
-    __slots__ = ("_keys", "_place_of", "rows", "turns")
+    __slots__ = ("_place_of", "keys", "rows", "turns")
 
     def __init__(
         self,
@@ -149,7 +154,8 @@ class DomainBatch:
         """Ranks those of the rows that fit by their totals."""
         self.rows = rows
         self.turns = turns
-        self._keys = self._make_keys(rows, fits, totals)
+        #: By place among the rows; that of a row that does not fit is below all others.
+        self.keys = self._make_keys(rows, fits, totals)
         count = len(turns.turn_of)
         #: The place of each row, -1 for others; None if all rows are there, each at its number.
         self._place_of: NDArray[np.intp] | None = None
@@ -168,20 +174,20 @@ class DomainBatch:
         """The best row, or None if there is none."""
         if not len(self.rows):
             return None
-        place = self._keys.argmax()
-        return None if self._keys.item(place) == _NONE else self.rows.item(place)
+        place = self.keys.argmax()
+        return None if self.keys.item(place) == _NONE else self.rows.item(place)
 
     def best_where(self, fits: NDArray[np.bool_]) -> int | None:
         """The same among those that fit, by place."""
         # Several times faster than to choose between two numbers for each row.
-        keys = fits.astype(np.int64) * self._keys
+        keys = fits.astype(np.int64) * self.keys
         place = keys.argmax()
         return self.rows.item(place) if keys.item(place) > 0 else None
 
     def best_with(self, added: NDArray[np.int64], among: NDArray[np.intp] | None) -> int:
         """The best of some rows that fit, if so much more is added to their totals; None is all."""
         keys = added * len(self.turns.turn_of)
-        keys += self._keys if among is None else self._keys[among]
+        keys += self.keys if among is None else self.keys[among]
         place = keys.argmax()
         return int(self.rows.item(place) if among is None else among.item(place))
 
@@ -190,7 +196,7 @@ class DomainBatch:
         place = self._find_place(row)
         if place >= 0:
             turns = self.turns.turn_of
-            self._keys[place] = (total + 1) * len(turns) - turns[row]
+            self.keys[place] = (total + 1) * len(turns) - turns[row]
 
     def put_together(
         self, rows: NDArray[np.intp], fits: NDArray[np.bool_], totals: NDArray[np.int64]
@@ -198,22 +204,121 @@ class DomainBatch:
         """Rows have these totals now, if they fit."""
         keys = self._make_keys(rows, fits, totals)
         if self._place_of is None:
-            self._keys[rows] = keys
+            self.keys[rows] = keys
             return
         places = self._place_of[rows]
-        self._keys[places[places >= 0]] = keys[places >= 0]
+        self.keys[places[places >= 0]] = keys[places >= 0]
 
     def move(self, row: int, gain: int) -> None:
         """A row is better or worse by so much."""
         place = self._find_place(row)
         if place >= 0:
-            self._keys[place] += gain * len(self.turns.turn_of)
+            self.keys[place] += gain * len(self.turns.turn_of)
 
     def drop(self, row: int) -> None:
         """A row does not take such pods any more."""
         place = self._find_place(row)
         if place >= 0:
-            self._keys[place] = _NONE
+            self.keys[place] = _NONE
 
     def _find_place(self, row: int) -> int:
         return row if self._place_of is None else self._place_of.item(row)
+
+
+class LevelBatch:
+    """The best row where few numbers are added to the totals of a ranking, one for each level.
+
+    The rows of a level wait in a heap by their key in the ranking. An entry counts only while its
+    row still has that key and that level. So a change is one push, and the best row is the best of
+    those that come first in their levels.
+    """
+
+    __slots__ = (
+        "_counts",
+        "_heaps",
+        "_level_of",
+        "_occurring",
+        "changes_left",
+        "generation",
+        "places",
+        "ranking",
+    )
+
+    def __init__(self, ranking: DomainBatch, places: NDArray[np.intp], generation: int) -> None:
+        """All rows by their ranking, and the place of each among the levels, as of a generation."""
+        self.ranking, self.places, self.generation = ranking, places, generation
+        self.changes_left = max(_CHANGES_PER_LEVEL_ROW * len(places), _LEAST_CHANGES)
+        rows = np.flatnonzero(ranking.keys != _NONE)
+        level_of = np.full(len(places), _NOWHERE, np.intp)
+        level_of[rows] = places[rows]
+        self._level_of: list[int] = level_of.tolist()
+        order = rows[np.lexsort((-ranking.keys[rows], places[rows]))]
+        levels = places[order]
+        begins = np.flatnonzero(np.diff(levels, prepend=_NOWHERE))
+        parts = np.split(-ranking.keys[order], begins[1:])
+        #: The keys of each level, negative: the largest comes first. A sorted list is a heap.
+        self._heaps: dict[int, list[int]] = {
+            level: part.tolist()
+            for level, part in zip(levels[begins].tolist(), parts, strict=False)
+        }
+        #: How many rows each level has.
+        self._counts = {level: len(part) for level, part in self._heaps.items()}
+        self._occurring: NDArray[np.intp] | None = None
+
+    @property
+    def occurring(self) -> NDArray[np.intp]:
+        """The levels that rows have which fit, in order."""
+        if self._occurring is None:
+            self._occurring = np.array(sorted(self._counts), np.intp)
+        return self._occurring
+
+    def catch_up(self, rows: Iterable[int], generation: int) -> None:
+        """Takes in rows that may have another key or level, as of a generation."""
+        keys, level_of = self.ranking.keys, self._level_of
+        for row in rows:
+            key = keys.item(row)
+            level = _NOWHERE if key == _NONE else self.places.item(row)
+            if level != level_of[row]:
+                self._count(level_of[row], -1)
+                self._count(level, 1)
+                level_of[row] = level
+            if level != _NOWHERE:
+                heappush(self._heaps[level], -key)
+                self.changes_left -= 1
+        self.generation = generation
+
+    def _count(self, level: int, amount: int) -> None:
+        """A level has a row more or fewer."""
+        if level == _NOWHERE:
+            return
+        count = self._counts.get(level, 0) + amount
+        if not count:
+            del self._counts[level], self._heaps[level]
+            self._occurring = None
+            return
+        if level not in self._counts:
+            self._heaps[level] = []
+            self._occurring = None
+        self._counts[level] = count
+
+    def best(self, added: Sequence[int]) -> int:
+        """The best row if so much is added to the totals of the levels that occur, in order."""
+        turns = self.ranking.turns
+        size = len(turns.turn_of)
+        levels = self.occurring.tolist()
+        best = max(
+            self._find_first(level) + number * size
+            for level, number in zip(levels, added, strict=True)
+        )
+        return turns.row_at[-best % size]
+
+    def _find_first(self, level: int) -> int:
+        """The largest key of a level."""
+        keys, row_at, heap = self.ranking.keys, self.ranking.turns.row_at, self._heaps[level]
+        size = len(self.ranking.turns.turn_of)
+        while True:
+            # A key has the turn of its row.
+            row = row_at[heap[0] % size]
+            if keys.item(row) == -heap[0] and self._level_of[row] == level:
+                return -heap[0]
+            heappop(heap)

@@ -442,7 +442,12 @@ class Classes:
             ranking = None if is_own else self._rank_all(kept, turns)
             if ranking is None:
                 return _COLUMNS, self._take_first(kept.scored(pod, feasible), turns)
-            added = kept.score_relatively(pod, feasible)
+            answers = kept.ask_relatively(pod, feasible)
+            if rows is None and not nodes.nominations.are_there:
+                row = kept.choose_by_level(answers, ranking)
+                if row is not None:
+                    return _COLUMNS, row
+            added = kept.add_relatively(answers, feasible)
         is_everything = feasible is kept.scores.everything
         return _COLUMNS, ranking.best_with(added, None if is_everything else feasible)
 

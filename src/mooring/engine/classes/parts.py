@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.cluster import Figures, Mask, Nodes, RowFacts, Scope
 from mooring.cluster.changes import Change, unite
-from mooring.framework.plugin import Filter, PreScore, Reduction, Rescore, Score, Scores
+from mooring.framework.plugin import Filter, Levels, PreScore, Reduction, Rescore, Score, Scores
 
 # Rows of a cluster whose nodes and pods are alike have few figures; beyond this, looking them up
 # saves nothing.
@@ -101,6 +101,14 @@ class RelativeScore:
     prepares: bool
     #: Whether it may say which few numbers occur.
     has_levels: bool
+
+
+class RelativeAnswer(NamedTuple):
+    """What such a score has prepared for a pod, and the few numbers that occur if it says so."""
+
+    score: RelativeScore
+    prepared: Any
+    levels: Levels | None
 
 
 class Unserved(Exception):

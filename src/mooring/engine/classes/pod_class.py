@@ -46,9 +46,10 @@ from mooring.framework.profile import Profile
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 
-from .batch import RANKED_BYTES
+from .batch import RANKED_BYTES, DomainBatch
 from .parts import (
     Asked,
+    RelativeAnswer,
     RelativeScore,
     RowFilter,
     ScoreColumn,
@@ -431,11 +432,16 @@ class PodClass:
 
     def list_feasible(self) -> NDArray[np.intp]:
         """The rows where such a pod fits, nominated pods left aside."""
-        if any(wide.rejected is not None for wide in self.wide_filters):
+        if self._has_rejections:
             return self._list(self.feasible())
         if self._unrejected_rows is None:
             self._unrejected_rows = self._list(self.bits == 0)
         return self._unrejected_rows
+
+    @property
+    def _has_rejections(self) -> bool:
+        """Whether filters reject rows whose answers depend on others, too."""
+        return any(wide.rejected is not None for wide in self.wide_filters)
 
     def _list(self, fits: Mask) -> NDArray[np.intp]:
         if np.count_nonzero(fits) == len(fits):
@@ -445,7 +451,7 @@ class PodClass:
 
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
         """The totals of feasible rows; what depends on which these are is asked anew."""
-        added = self.score_relatively(pod, feasible)
+        added = self.add_relatively(self.ask_relatively(pod, feasible), feasible)
         totals = self.scores.totals_of(self._widen(feasible))
         totals += added
         return Scored(feasible, {}, totals)
@@ -454,10 +460,9 @@ class PodClass:
         """The same rows; a slice of all rows is read many times faster than a list of them."""
         return self._nodes.everything if feasible is self.scores.everything else feasible
 
-    def score_relatively(self, pod: Pod, feasible: NDArray[np.intp]) -> Scores:
-        """What the scores add to totals that depend on which rows are feasible."""
-        rows = self._widen(feasible)
-        added: Scores | None = None
+    def ask_relatively(self, pod: Pod, feasible: NDArray[np.intp]) -> list[RelativeAnswer]:
+        """What the scores say that depend on which rows are feasible."""
+        answers: list[RelativeAnswer] = []
         ask = make_caller(self.profile.observer, SCORE)
         for score in self.relative:
             if not score.is_active:
@@ -467,17 +472,42 @@ class PodClass:
             if score.prepares:
                 prepared = ask_pre_score(plugin, pod, self._nodes, feasible)
             if prepared is not None:
-                numbers = self._ask_relative(score, prepared, rows, ask)
-                added = numbers if added is None else added + numbers
+                levels = (
+                    ask_levels(plugin, prepared, self._nodes, ask) if score.has_levels else None
+                )
+                answers.append(RelativeAnswer(score, prepared, levels))
             elif ignores_feasible_rows(plugin):
                 score.is_active = False
                 self._look_wide()
+        return answers
+
+    def choose_by_level(self, answers: list[RelativeAnswer], ranking: DomainBatch) -> int | None:
+        """The best of all rows that no filter rejects; None if no ranking by levels is kept."""
+        levels = answers[0].levels if len(answers) == 1 else None
+        if levels is None or not levels.are_kept or self._has_rejections:
+            return None
+        score, prepared, _ = answers[0]
+        ranked = self.scores.rank_levels(ranking, levels.places, self._cluster.changes)
+        occurring = ranked.occurring
+        if not 0 <= occurring.item(0) <= occurring.item(-1) < len(levels.numbers):
+            return None
+        normal = ask_normalize(score.plugin, prepared, levels.numbers[occurring])
+        return ranked.best((normal * score.weight).tolist())
+
+    def add_relatively(self, answers: list[RelativeAnswer], feasible: NDArray[np.intp]) -> Scores:
+        """What they add to the totals of feasible rows."""
+        rows = self._widen(feasible)
+        added: Scores | None = None
+        ask = make_caller(self.profile.observer, SCORE)
+        for answer in answers:
+            numbers = self._find_relative(answer, rows, ask)
+            added = numbers if added is None else added + numbers
         return np.zeros(len(feasible), np.int64) if added is None else added
 
-    def _ask_relative(self, score: RelativeScore, prepared: Any, rows: Rows, ask: Caller) -> Scores:
+    def _find_relative(self, answer: RelativeAnswer, rows: Rows, ask: Caller) -> Scores:
         """What one of them adds to the totals of rows."""
+        score, prepared, levels = answer
         plugin, nodes = score.plugin, self._nodes
-        levels = ask_levels(plugin, prepared, nodes, ask) if score.has_levels else None
         if levels is None:
             raw = ask_score(plugin, prepared, nodes, rows, ask)
             return ask_normalize(plugin, prepared, raw) * score.weight

@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Nodes, RowFacts, Rows
 from mooring.cluster.arrays import freeze
+from mooring.cluster.changes import EVERYWHERE, ChangeLog
 from mooring.framework.calls import SCORING, ask_normalize, ask_score
 from mooring.framework.plugin import MAX_SCORE, UPDATED, Reduction, Scores
 from mooring.framework.plugin_fence import PASSING, check_range, make_plugin_error
 
-from .batch import Batch, DomainBatch, Turns
+from .batch import Batch, DomainBatch, LevelBatch, Turns
 from .parts import Asked, ScoreColumn, Unserved
 
 # The keys of a ranking among some rows are smaller, and fit 64 bits.
@@ -20,6 +21,9 @@ MOST_KEY = 2**61
 # To find the largest key takes a hundredth of the time that ranking all rows by heaps does. So
 # heaps are made when so many pods were served since many rows changed at once.
 _CALM = 100
+
+# A ranking by levels that is further behind is made anew.
+_MOST_BEHIND = 256
 
 
 class ClassScores:
@@ -39,6 +43,8 @@ class ClassScores:
         #: The same by one key per row: for classes that take turns with others, which would push
         #: every row that these have changed.
         self._whole: DomainBatch | None = None
+        #: The same by levels.
+        self._by_level: LevelBatch | None = None
         #: How many pods were served since many rows changed at once; no more than are calm.
         self._served = _CALM
         #: The same among some rows: those that were asked about last.
@@ -267,6 +273,21 @@ class ClassScores:
                 self._add_up()
             known = self._whole = DomainBatch(self.everything, self._bits == 0, self.totals, turns)
         return known
+
+    def rank_levels(
+        self, ranking: DomainBatch, places: NDArray[np.intp], log: ChangeLog
+    ) -> LevelBatch:
+        """A ranking of all rows by levels. Places that are kept differ where rows have changed."""
+        known = self._by_level
+        if known is not None and known.ranking is ranking and known.places is places:
+            is_worn = known.changes_left < 0 or log.generation - known.generation > _MOST_BEHIND
+            changed = None if is_worn else log.since(known.generation)
+            if changed is not None:
+                changed.pop(EVERYWHERE, None)
+                known.catch_up(changed, log.generation)
+                return known
+        self._by_level = LevelBatch(ranking, places, log.generation)
+        return self._by_level
 
     def _fits_keys(self, turns: Turns) -> bool:
         return (self._largest_total + 1) * len(turns.turn_of) < MOST_KEY

@@ -18,6 +18,7 @@ from mooring.objects.node import HOSTNAME
 from mooring.objects.pod import Pod
 
 from .spread_constraints import Constraint, Inclusion, count_in_domains
+from .spread_levels import KeptPlaces, round_up
 
 #: The raw score of a node that is not compared with the others; others are never below 0.
 IGNORED = -1
@@ -46,10 +47,15 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """All soft constraints of a pod, and the rows that are compared; None is every node."""
+    """All soft constraints of a pod, and the rows that are compared; None is every node.
+
+    They are good until a pod comes or goes.
+    """
 
     each: tuple[Cost, ...]
     compared: Mask | None
+    #: Where rows have their levels; None if these are found anew.
+    kept: KeptPlaces | None = None
 
     def on(self, rows: Rows) -> Scores:
         """The raw score of rows."""
@@ -57,7 +63,7 @@ class Costs:
         costs = first.on(rows)
         for each in others:
             costs = costs + each.on(rows)
-        scores = _round(costs)
+        scores = round_up(costs)
         if self.compared is not None:
             scores[~self.compared[rows]] = IGNORED
         return scores
@@ -67,6 +73,8 @@ class Costs:
         first, *others = self.each
         amounts, places = first.amounts, first.places
         most = max(_FEW_LEVELS, len(places) // _ROWS_PER_LEVEL)
+        if self.kept is not None:
+            return self.kept.find_levels([each.amounts for each in self.each], most)
         for each in others:
             if len(amounts) * len(each.amounts) > most:
                 return None
@@ -75,7 +83,7 @@ class Costs:
             amounts = np.add.outer(amounts, each.amounts).ravel()
         if len(amounts) > most:
             return None
-        numbers = _round(amounts)
+        numbers = round_up(amounts)
         if self.compared is not None:
             places = np.where(self.compared, places, len(numbers))
             numbers = np.append(numbers, IGNORED)
@@ -91,10 +99,14 @@ class SoftRule:
     column: LabelColumn
     included: Mask | None
 
+    @property
+    def is_by_name(self) -> bool:
+        return self.constraint.topology_key == HOSTNAME
+
     def find_cost(self, tally: Tally | None, nodes: Nodes, feasible: NDArray[np.intp]) -> Cost:
         """What it costs now where a pod can go: on these rows."""
         column = self.column
-        if self.constraint.topology_key == HOSTNAME:
+        if self.is_by_name:
             return self._find_cost_by_name(tally, nodes, len(feasible))
         counts = count_in_domains(tally, column, self.included)
         size = _count_domains(column, nodes, feasible)
@@ -104,24 +116,32 @@ class SoftRule:
     def _find_cost_by_name(self, tally: Tally | None, nodes: Nodes, size: int) -> Cost:
         """The same by host name: the pods of each node."""
         rows = nodes.everything
+        # One place more than there are counts.
+        most = 1 if tally is None else tally.highest + 1
+        amounts = _weigh_up_to(most, size, self.constraint.max_skew)
         if tally is None:
             counts = np.zeros(nodes.count(rows), np.int32)
+        elif self.column.filled == len(nodes):
+            return Cost(amounts, freeze(tally.by_row[rows]))
         else:
             counts = tally.by_row[rows].copy()
-        # One place more than there are counts.
-        most = int(counts.max(initial=0)) + 1
         if self.column.filled < len(nodes):
             counts[self.column.codes[rows] == ABSENT] = most
-        return Cost(_weigh_up_to(most, size, self.constraint.max_skew), counts)
+        return Cost(amounts, counts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SoftRules:
     """The soft constraints of like pods, and what follows of them from the nodes."""
 
     each: tuple[SoftRule, ...]
     #: The rows that are compared; None is every node.
     compared: Mask | None
+    #: Which of the constraints are by host name.
+    by_name: tuple[int, ...]
+    #: Whether the places of rows are kept from pod to pod.
+    keeps_places: bool
+    _kept: KeptPlaces | None = None
 
     @classmethod
     def of(
@@ -137,20 +157,47 @@ class SoftRules:
             # By host name, the pods of a node count even if it is not included.
             included = None if each.topology_key == HOSTNAME else inclusion.of(each).rows
             rules.append(SoftRule(each, match, column, included))
-        return cls(tuple(rules), inclusion.complete)
+        by_name = [rule for rule in rules if rule.is_by_name]
+        has_places = all(
+            rule.match is not None and rule.column.filled == len(nodes) for rule in by_name
+        )
+        return cls(
+            tuple(rules),
+            inclusion.complete,
+            tuple(at for at, rule in enumerate(rules) if rule.is_by_name),
+            inclusion.complete is None and len(by_name) <= 1 and has_places,
+        )
 
     def find_costs(self, nodes: Nodes, rows: NDArray[np.intp]) -> Costs:
         """What they cost now where a pod can go: on these rows."""
         feasible = rows if self.compared is None else rows[self.compared[rows]]
         match: PodMatch | None = None
         tally: Tally | None = None
-        costs = []
+        costs, tallies = [], []
         for rule in self.each:
             if rule.match is not match:
                 match = rule.match
                 tally = None if match is None else nodes.tally(match)
             costs.append(rule.find_cost(tally, nodes, feasible))
-        return Costs(tuple(costs), self.compared)
+            tallies.append(tally)
+        kept = None
+        if self.keeps_places and nodes.changes is not None:
+            kept = self._find_kept(costs, tallies, nodes)
+        return Costs(tuple(costs), self.compared, kept)
+
+    def _find_kept(
+        self, costs: list[Cost], tallies: list[Tally | None], nodes: Nodes
+    ) -> KeptPlaces:
+        """The places of rows, up to date."""
+        by_name = self.by_name[0] if self.by_name else None
+        tally = None if by_name is None else tallies[by_name]
+        width = math.prod(len(each.amounts) for at, each in enumerate(costs) if at != by_name)
+        kept = self._kept
+        if kept is None or not kept.is_about(width, tally):
+            found = [(each.amounts, each.places) for each in costs]
+            kept = self._kept = KeptPlaces(found, by_name, tally)
+        kept.catch_up(nodes)
+        return kept
 
 
 def _find_places(column: LabelColumn, nodes: Nodes, size: int) -> NDArray[np.intp]:
@@ -185,11 +232,3 @@ def _count_domains(column: LabelColumn, nodes: Nodes, feasible: NDArray[np.intp]
     seen = np.zeros(len(column.vocabulary) + 1, np.bool_)
     seen[column.codes[feasible]] = True
     return int(np.count_nonzero(seen))
-
-
-def _round(costs: NDArray[np.float64]) -> Scores:
-    """Halves are rounded up, never to even."""
-    whole = np.floor(costs)
-    whole += costs - whole >= 0.5
-    rounded: Scores = whole.astype(np.int64)
-    return rounded

@@ -1,0 +1,97 @@
+"""The levels of soft spread constraints: what few numbers occur, and the place of each row.
+
+A place follows from the domains of a row and, by host name, from the pods on it. So it is kept from
+pod to pod, and found anew only on rows that have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Nodes, Tally
+from mooring.cluster.arrays import freeze
+from mooring.framework.plugin import Levels, Scores
+
+# After more changes than these, all rows are looked at in one go: one by one would take longer.
+_ROW_BY_ROW = 64
+
+Amounts = NDArray[np.float64]
+Places = NDArray[np.intp] | NDArray[np.int32]
+
+
+class KeptPlaces:
+    """The place of each row among the sums of some amounts, one amount of each constraint.
+
+    A constraint by host name varies slowest, so that more pods on a node only add places.
+    """
+
+    __slots__ = ("_base", "_generation", "_places", "_shapes", "_tally", "_width", "places")
+
+    def __init__(
+        self, costs: Sequence[tuple[Amounts, Places]], by_name: int | None, tally: Tally | None
+    ) -> None:
+        """The amounts and places of each constraint; which is by host name, and its pods."""
+        others = [each for at, each in enumerate(costs) if at != by_name]
+        base = np.zeros(len(costs[0][1]), np.intp)
+        self._width = 1
+        for amounts, places in others:
+            base = base * len(amounts) + places
+            self._width *= len(amounts)
+        self._base = base
+        self._tally = tally
+        self._shapes = _find_shapes(len(costs), by_name)
+        self._places = base.copy()
+        #: The same array each time.
+        self.places = freeze(self._places)
+        self._generation: int | None = None
+
+    def is_about(self, width: int, tally: Tally | None) -> bool:
+        """Whether the places are among so many sums, by host name times the pods of a tally."""
+        return self._width == width and self._tally is tally
+
+    def catch_up(self, nodes: Nodes) -> None:
+        """Takes in what has changed since."""
+        log, tally = nodes.changes, self._tally
+        assert log is not None, "only rows that are there have kept places"
+        before, self._generation = self._generation, log.generation
+        if tally is None or before == log.generation:
+            return
+        is_far = before is None or log.generation - before > _ROW_BY_ROW
+        changed = None if before is None or is_far else log.since(before)
+        if changed is None:
+            np.multiply(tally.by_row[nodes.everything], self._width, out=self._places)
+            self._places += self._base
+            return
+        for row in changed:
+            # What changed everywhere changed no place.
+            if row >= 0:
+                count = tally.by_row.item(row)
+                self._places[row] = self._base.item(row) + count * self._width
+
+    def find_levels(self, amounts: Sequence[Amounts], most: int) -> Levels | None:
+        """What the amounts of the constraints add up to; None if that is more than so many sums."""
+        if prod(map(len, amounts)) > most:
+            return None
+        sums = amounts[0].reshape(self._shapes[0])
+        for each, shape in zip(amounts[1:], self._shapes[1:], strict=True):
+            # Added in the order of the constraints, as for a single row.
+            sums = sums + each.reshape(shape)
+        return Levels(round_up(sums.ravel()), self.places, are_kept=True)
+
+
+def _find_shapes(count: int, by_name: int | None) -> tuple[tuple[int, ...], ...]:
+    """How the amounts of each of so many constraints lie among the sums."""
+    order = sorted(range(count), key=lambda at: (at != by_name, at))
+    return tuple(tuple(-1 if at == own else 1 for at in order) for own in range(count))
+
+
+def round_up(costs: Amounts) -> Scores:
+    """Whole costs; halves are rounded up, never to even."""
+    whole = np.floor(costs)
+    whole += costs - whole >= 0.5
+    rounded: Scores = whole.astype(np.int64)
+    return rounded
