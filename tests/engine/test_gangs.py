@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from mooring.engine.actions import BindPod, EvictPod, PatchPodGroupStatus, RecordEvent
 from mooring.engine.events import BindingFailed
 from mooring.objects.pod_group import COSCHEDULING, GROUP_LABEL, V1ALPHA2
+from mooring.plugins.node_resources_fit import NodeResourcesFit
 from mooring.testing.builders import node, pod
 from mooring.testing.driver import (
     Driver,
@@ -181,6 +182,41 @@ def test_no_topology_domain_takes_part_of_a_gang() -> None:
     bound = bindings(driver.step())
 
     assert set(bound.values()) == {"n2", "n3"}
+
+
+class OwnFit(NodeResourcesFit):
+    """Counts room under another name."""
+
+    name = "OwnFit"
+
+
+@pytest.mark.parametrize(
+    ("enabled", "scored"),
+    [
+        pytest.param(["OwnFit"], {"OwnFit", "PodGroupPodsCount"}, id="a plugin counts room"),
+        pytest.param([], {"PodGroupPodsCount"}, id="no plugin does"),
+    ],
+)
+def test_domains_are_scored_under_the_name_of_the_plugin_that_counts_room(
+    enabled: list[str], scored: set[str]
+) -> None:
+    plugins = {
+        "enabled": [{"name": name} for name in enabled],
+        "disabled": [{"name": "NodeResourcesFit"}],
+    }
+    profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": plugins}}
+    racks = [node(f"n{number}", cpu=2, labels={"rack": f"r{number}"}) for number in range(2)]
+    group, pods = gang("g", 2, topology_key="rack"), members("g", 2, cpu=1)
+    engine = drive_gangs(*racks, group, plugins=(OwnFit,), profiles=[profile]).engine
+
+    # To be literal is to try all domains and to weigh them.
+    profile_built = engine.profiles["default-scheduler"]
+    decision = engine.gangs.decide(
+        group, pods, profile_built, engine.decide_member, is_literal=True
+    )
+
+    assert decision.result.scores is not None
+    assert decision.result.scores.keys() == scored
 
 
 def test_resources_that_are_ignored_keep_no_gang_from_a_domain() -> None:

@@ -19,7 +19,8 @@ ROOM_RELEASED = ClusterEvent("scheduling.mooring.dev/KeptRoom", Action.DELETE, "
 class CountRoom(Plugin):
     """A filter that rejects a node only because requests exceed what is left of a resource.
 
-    With such a filter, the members of a gang that fit on a node can be counted.
+    With such a filter, the members of a gang that fit on a node can be counted. The engine measures
+    by its resources how full domains are, and tells that as its score of them.
     """
 
     @property

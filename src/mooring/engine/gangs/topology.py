@@ -19,6 +19,9 @@ from .key_domains import split_by
 
 NO_PLACEMENTS = "no feasible placements found"
 
+# What kube-scheduler calls the score of a domain by the number of members that it takes.
+_MEMBERS = "PodGroupPodsCount"
+
 _UNKNOWN_DOMAIN = "cannot determine domain for already scheduled pods: "
 
 
@@ -58,6 +61,7 @@ def score_domains(
     results: Sequence[GroupResult], nodes: Nodes, profile: Profile, scheduled: int
 ) -> None:
     """Scores domains that take a group: the fuller, and the more members, the better."""
+    counter = find_room_counter(profile)
     resources = _scored_resources(profile)
     domains = [each.domain for each in results if each.domain is not None]
     counts = np.array([scheduled + len(each.placed) for each in results], np.int64)
@@ -71,7 +75,8 @@ def score_domains(
     amounts = np.array(added, np.int64).reshape(len(added), len(domains))
     fullness = measure_fullness(domains, amounts, resources, nodes)
     for result, full, share in zip(results, fullness, share_members(counts), strict=True):
-        result.scores = _name_scores(full, share)
+        scores = {} if counter is None else {counter.name: int(full)}
+        result.scores = {**scores, _MEMBERS: int(share)}
 
 
 def ask_about_domains(
@@ -85,11 +90,6 @@ def ask_about_domains(
         scheduled,
         group.min_count,
     )
-
-
-def _name_scores(fullness: int, share: int) -> dict[str, int]:
-    """Returns the scores under the names that kube-scheduler gives them."""
-    return {"NodeResourcesFit": int(fullness), "PodGroupPodsCount": int(share)}
 
 
 def _scored_resources(profile: Profile) -> Mapping[str, int]:
