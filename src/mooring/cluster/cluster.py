@@ -78,6 +78,8 @@ class Cluster:
             extended=self.extended,
             devices=Devices(rows, self._note),
         )
+        #: The groups of pods; the same object as long as the cluster lives.
+        self.groups: KnownGroups = self._state.groups
         self._state.devices.grow(columns.capacity)
         # Code 0 is a node without taints, features and resources, for as long as the cluster lives:
         # rows that have no node point at it too.
@@ -284,10 +286,6 @@ class Cluster:
         self._note(EVERYWHERE, _workload_change(item))
 
     # Pod groups
-
-    @property
-    def groups(self) -> KnownGroups:
-        return self._state.groups
 
     def put_group(self, group: PodGroup) -> PodGroup | None:
         """Adds or updates a group of pods; returns what it was before."""

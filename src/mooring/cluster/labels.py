@@ -156,6 +156,13 @@ class LabelColumn:
             self.filled -= 1
             self.vocabulary.release(old)
 
+    def fill(self, rows: list[int], values: Iterable[str]) -> None:
+        """Sets the values of rows of which none has one."""
+        codes = list(map(self.vocabulary.acquire, values))
+        self.codes = self.codes.copy()
+        self.codes[rows] = codes
+        self.filled += len(rows)
+
     def value(self, row: int) -> str | None:
         code = int(self.codes[row])
         return None if code == ABSENT else self.vocabulary.values[code]
@@ -204,8 +211,9 @@ class LabelColumns:
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = LabelColumn(key, self._nothing)
-            for row in self._rows.get(key, ()):
-                column.set(row, labels(row)[key])
+            rows = list(self._rows.get(key, ()))
+            if rows:
+                column.fill(rows, [labels(row)[key] for row in rows])
         if column.filled:
             self._recent.put(key, column)
         return column

@@ -83,7 +83,7 @@ class KnownGroups:
 
     def count(self, key: GroupKey) -> int:
         """Returns how many members there are, whatever their state."""
-        placed, waiting = self.placed(key), self.waiting(key)
+        placed, waiting = self._placed.get(key, _NOBODY), self._waiting.get(key, _NOBODY)
         if not placed:
             return len(waiting)
         # An assumed pod waits as far as the API knows.

@@ -167,11 +167,15 @@ def member_work(pod: Pod, cluster: Cluster) -> int:
 def group_excess(members: Iterable[Pod], cluster: Cluster) -> str | None:
     """Returns why a group is too costly to be decided; None if it is not."""
     works: dict[int, int] = {}
-    needed = count = 0
+    needed = count = known = 0
+    spec = None
     for pod in members:
-        known = works.get(id(pod.spec))
-        if known is None:
-            known = works[id(pod.spec)] = member_work(pod, cluster)
+        if pod.spec is not spec:
+            # Mostly, members have one template.
+            spec = pod.spec
+            if id(spec) not in works:
+                works[id(spec)] = member_work(pod, cluster)
+            known = works[id(spec)]
         needed += known
         count += 1
     if needed <= MOST_GROUP_WORK:

@@ -70,6 +70,10 @@ from .settings import (
     make_backoff,
 )
 
+# Looked up once, because that takes long for an enum: every member asks.
+_UNRESOLVABLE = Code.UNRESOLVABLE
+_HELD = Code.UNRESOLVABLE.value
+
 # How many seconds derived values are kept at least when they are not asked for.
 _SWEEP_EVERY = 60.0
 
@@ -466,7 +470,9 @@ class Engine:
             held = None if refused is None else (GANG_SCHEDULING, refused)
         if held is not None:
             # Else members are asked, of whom that is told.
-            self._observer.point_ran(PRE_ENQUEUE, held[1].code.value, scheduler, began)
+            code = held[1].code
+            status = _HELD if code is _UNRESOLVABLE else code.value
+            self._observer.point_ran(PRE_ENQUEUE, status, scheduler, began)
         return held
 
     def _tell_of_order(self, error: BaseException) -> None:

@@ -33,12 +33,15 @@ from .placement import Placement
 
 _IN_PROGRESS = "waiting for the preemption for this pod group to be finished"
 
+# Looked up once, because that takes long for an enum.
+_SUCCESS, _UNSCHEDULABLE, _ERROR = (
+    GroupCode.SUCCESS,
+    GroupCode.UNSCHEDULABLE,
+    GroupCode.ERROR,
+)
+
 # What metrics call an attempt that ended with a code.
-_RESULTS = {
-    GroupCode.SUCCESS.value: "scheduled",
-    GroupCode.UNSCHEDULABLE.value: "unschedulable",
-    GroupCode.ERROR.value: "error",
-}
+_RESULTS = {_SUCCESS: "scheduled", _UNSCHEDULABLE: "unschedulable", _ERROR: "error"}
 
 
 @dataclass(slots=True)
@@ -132,8 +135,15 @@ class GroupAttempts:
 
     def _find_excess(self, pods: Sequence[Pod]) -> str | None:
         """Returns why a group or one of its members is too costly to be decided; else None."""
+        like: Pod | None = None
         for pod in pods:
-            why = None if budget.is_ordinary(pod) else budget.excess(pod, self._cluster)
+            if like is not None and pod.spec is like.spec and len(pod.labels) == len(like.labels):
+                continue
+            if budget.is_ordinary(pod):
+                # That follows from its template and the number of its labels.
+                like = pod
+                continue
+            why = budget.excess(pod, self._cluster)
             if why is not None:
                 return why
         return budget.group_excess(pods, self._cluster)
@@ -167,7 +177,7 @@ class GroupAttempts:
         by_uid = {member.pod.uid: member for member in members}
         refused: list[tuple[QueuedPod, Failure]] = []
         code = decision.status.code
-        if code is GroupCode.SUCCESS:
+        if code is _SUCCESS:
             refused = self._keep(by_uid, decision, now)
         else:
             decision.trial.roll_back()
@@ -177,18 +187,18 @@ class GroupAttempts:
             self._attempts.fail_member(member, profile, failure)
         self._write_condition(decision)
         self._tell_group(decision, profile)
-        result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code.value]
+        result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code]
         self._observer.group_tried(profile.name, result, members[0].began)
-        if code is GroupCode.SUCCESS:
+        if code is _SUCCESS:
             self._observer.group_placed(profile.name, decision.way)
         if decision.remedy is not None:
             self._evict(decision, profile, now)
         self._protector.consider(decision, entry, now)
         self._partial.consider(decision, now)
-        is_error = code is GroupCode.ERROR
-        is_placed = code is GroupCode.SUCCESS and not refused
+        is_error = code is _ERROR
+        is_placed = code is _SUCCESS and not refused
         how = GroupReturn.FAILED if is_error else GroupReturn.REFUSED
-        needs_room = not refused and decision.needs_room()
+        needs_room = code is _UNSCHEDULABLE and not refused and decision.needs_room()
         how = GroupReturn.LEFT_OVER if is_placed else how
         self._queue.return_group(entry, how, now, needs_room=needs_room)
 
@@ -279,7 +289,9 @@ class GroupAttempts:
 
     def hold_back(self, key: GroupKey) -> tuple[str, Rejected] | None:
         """Returns why a group must not be tried yet: its victims are still being evicted."""
-        group = self._cluster.groups.get(key) if self._evictions else None
+        if not self._evictions:
+            return None
+        group = self._cluster.groups.get(key)
         known = self._evictions.get(group.uid) if group is not None else None
         return None if known is None else (known.plugin, unresolvable(_IN_PROGRESS))
 

@@ -30,7 +30,16 @@ from .object_events import (
 from .queue import MAX_IN_UNSCHEDULABLE, Queue
 from .queue_events import WakeAnswer
 from .queued_group import QueuedGroup, head_of, widen
-from .queued_pod import NEVER_FAILED, QUEUES, FailedAttempt, Place, QueuedPod
+from .queued_pod import (
+    ACTIVE,
+    GATED,
+    IN_FLIGHT,
+    NEVER_FAILED,
+    QUEUES,
+    FailedAttempt,
+    Place,
+    QueuedPod,
+)
 
 _GROUP_CHANGE = "PodGroupUpdate"
 
@@ -119,7 +128,7 @@ class GroupedQueue(Queue):
 
         It is in none of the places, and is checked again when the group itself changes.
         """
-        return entry.place is Place.GATED and entry.pod.uid not in self._places
+        return entry.place is GATED and entry.pod.uid not in self._places
 
     def get(self, uid: str) -> QueuedPod | None:
         key = self._group_of.get(uid)
@@ -128,7 +137,7 @@ class GroupedQueue(Queue):
         entry = self._entries.get(key)
         if entry is None:
             return self._incomplete[key][uid]
-        if entry.place is Place.IN_FLIGHT:
+        if entry.place is IN_FLIGHT:
             return None
         return next((each for each in entry.everyone() if each.pod.uid == uid), None)
 
@@ -230,7 +239,7 @@ class GroupedQueue(Queue):
             return
         entry = self._entries[key]
         entry.leave(pod.uid)
-        if not entry.members and entry.place is not Place.IN_FLIGHT:
+        if not entry.members and entry.place is not IN_FLIGHT:
             self._drop(entry)
 
     def _enter_member(self, member: QueuedPod, key: GroupKey, now: float) -> None:
@@ -249,7 +258,7 @@ class GroupedQueue(Queue):
             self._entries[key] = entry
             entry.join(member)
             self._make_active(entry, UNSCHEDULED_POD_ADD.label, now)
-        elif entry.place is Place.IN_FLIGHT:
+        elif entry.place is IN_FLIGHT:
             entry.late[pod.uid] = member
         else:
             entry.join(member)
@@ -257,12 +266,12 @@ class GroupedQueue(Queue):
 
     def _look_again(self, entry: QueuedGroup, member: QueuedPod, label: str, now: float) -> None:
         """Checks a group after a member came or changed: the member may hold it back or free it."""
-        is_gated = entry.place is Place.GATED
+        is_gated = entry.place is GATED
         answer = self._ask_group(entry)
         if answer is not None:
             if self._is_held(entry):
                 entry.gated_by, entry.refusal = answer
-                self._count_incoming(Place.GATED, label, 1)
+                self._count_incoming(GATED, label, 1)
             else:
                 self._hold(entry, answer, label)
             return
@@ -274,7 +283,7 @@ class GroupedQueue(Queue):
         elif answer[0] in entry.rejectors and is_gated and not self._is_held(entry):
             # Where the group is filed follows from who holds it back.
             entry.gated_by, entry.refusal = answer
-            self._count_incoming(Place.GATED, label, 1)
+            self._count_incoming(GATED, label, 1)
         else:
             self._gate(entry, answer, label)
 
@@ -286,9 +295,9 @@ class GroupedQueue(Queue):
             return
         member = entry.members.get(new.uid) or entry.late[new.uid]
         member.pod = new
-        if entry.place is Place.IN_FLIGHT:
+        if entry.place is IN_FLIGHT:
             return
-        if entry.place is Place.GATED and not self._may_help(entry, old, new):
+        if entry.place is GATED and not self._may_help(entry, old, new):
             return
         self._look_again(entry, member, UNSCHEDULED_POD_UPDATE.label, now)
 
@@ -310,20 +319,20 @@ class GroupedQueue(Queue):
         for member in (aside or {}).values():
             self._enter_member(member, key, now)
         entry = self._entries.get(key)
-        if entry is None or entry.place is Place.IN_FLIGHT:
+        if entry is None or entry.place is IN_FLIGHT:
             return
         head = head_of(group, next(iter(entry.members.values())).pod)
         if self._is_held(entry):
             entry.replace(head)
         elif head.priority != entry.pod.priority:
             self._places.replace(entry, head)
-        if entry.place is Place.GATED:
+        if entry.place is GATED:
             self._make_active(entry, _GROUP_CHANGE, now)
 
     def remove_group(self, key: GroupKey) -> None:
         """Removes a group: its pods wait until it exists again."""
         entry = self._entries.get(key)
-        if entry is None or entry.place is Place.IN_FLIGHT:
+        if entry is None or entry.place is IN_FLIGHT:
             return
         members = [*entry.members.values(), *entry.late.values()]
         self._drop(entry)
@@ -332,13 +341,13 @@ class GroupedQueue(Queue):
     def look_again(self, key: GroupKey, now: float) -> None:
         """Checks whether a group that is held back may be tried, now that a member has a node."""
         entry = self._entries.get(key)
-        if entry is not None and entry.place is Place.GATED:
+        if entry is not None and entry.place is GATED:
             self._make_active(entry, _GROUP_CHANGE, now)
 
     def hurry(self, key: GroupKey, now: float) -> None:
         """Makes a group active whatever it waits for."""
         entry = self._entries.get(key)
-        if entry is not None and entry.place not in (Place.ACTIVE, Place.IN_FLIGHT):
+        if entry is not None and entry.place not in (ACTIVE, IN_FLIGHT):
             self._make_active(entry, FORCE_ACTIVATE.label, now)
 
     def _set_aside(self, key: GroupKey, members: Iterable[QueuedPod]) -> None:
@@ -380,7 +389,7 @@ class GroupedQueue(Queue):
             # What failed after the decision is made good first: it keeps its place in line.
             entry.consecutive_errors = queued.consecutive_errors
             entry.expiry = self.backoff.expiry(now, entry.failures)
-            if entry.backs_off(now) and entry.place is Place.ACTIVE:
+            if entry.backs_off(now) and entry.place is ACTIVE:
                 self._move(entry, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
 
     def member_placed(self, uid: str) -> None:
@@ -505,14 +514,14 @@ class GroupedQueue(Queue):
         """Holds the group itself back."""
         if entry.pod.uid in self._places:
             self._take(entry)
-        entry.place = Place.GATED
+        entry.place = GATED
         entry.gated_by, entry.refusal = answer
         entry.was_flushed = False
-        self._count_group(entry, Place.GATED, label)
+        self._count_group(entry, GATED, label)
 
     def _gate(self, entry: QueuedGroup, answer: tuple[str, Rejected], label: str) -> None:
         """Holds back the whole group if one member is held back."""
         entry.gated_by, entry.refusal = answer
         entry.rejectors |= {entry.gated_by}
         entry.was_flushed = False
-        self._move(entry, Place.GATED, label)
+        self._move(entry, GATED, label)

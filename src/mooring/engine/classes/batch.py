@@ -211,7 +211,7 @@ class DomainBatch:
 
     def move(self, row: int, gain: int) -> None:
         """A row is better or worse by so much."""
-        place = self._find_place(row)
+        place = row if self._place_of is None else self._place_of.item(row)
         if place >= 0:
             self.keys[place] += gain * len(self.turns.turn_of)
 

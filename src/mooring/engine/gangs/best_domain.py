@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import le
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from mooring.cluster import Nodes, RowFacts
 from mooring.cluster.changes import Change
 from mooring.objects.pod import Pod
 
+from .domain_use import NEVER_ZERO, find_places
 from .key_domains import find_changed, split_by
 from .member_fits import count_on, find_asked
 
@@ -43,21 +45,36 @@ class KeptDomain:
         "_generation",
         "_pod",
         "_room",
+        "_scored",
         "_size",
         "_used",
     )
 
-    def __init__(self, pod: Pod, bits: NDArray[np.int64], size: int, nodes: Nodes) -> None:
-        """Serves that many pods like one; rows with a bit do not take them."""
+    def __init__(
+        self,
+        pod: Pod,
+        bits: NDArray[np.int64],
+        size: int,
+        resources: Iterable[str],
+        nodes: Nodes,
+    ) -> None:
+        """Serves that many pods like one; rows with a bit do not take them.
+
+        The resources are those by which it is measured how full a domain is.
+        """
         # Nothing else gets the id of the bits, or of the pod's template, while they are kept.
         self._pod, self._bits, self._size = pod, bits, size
         self._asked = find_asked(pod.requests, nodes)
+        #: The places of the resources besides cpu and memory.
+        self._scored = [
+            place for name, place in find_places(resources, nodes) if name not in NEVER_ZERO
+        ]
         self._best: BestDomain | None = None
         self._generation = 0
         #: How many such pods its rows take, and all of them together.
         self._fits: dict[int, int] = {}
         self._room = 0
-        #: What is requested on its rows.
+        #: What is requested on its rows of what makes them full.
         self._used: dict[int, list[int]] = {}
 
     def keep(self, best: BestDomain, key: str, nodes: Nodes) -> None:
@@ -68,7 +85,7 @@ class KeptDomain:
         facts = [nodes.facts(row) for row in rows.tolist()] if rows is not None else []
         self._fits = {each.number: count_on(each, self._bits, self._asked) for each in facts}
         self._room = sum(self._fits.values())
-        self._used = {each.number: _list_used(each) for each in facts}
+        self._used = {each.number: self._list_used(each) for each in facts}
 
     def find(self, nodes: Nodes) -> BestDomain | None:
         """Returns the domain if it is still the best, updated with its rows."""
@@ -76,27 +93,25 @@ class KeptDomain:
         changed = None if best is None else find_changed(self._generation, nodes)
         if best is None or changed is None or nodes.changes is None:
             return None
+        known, fits = self._used, self._fits
         for row, kinds in changed.items():
-            if kinds & _ALLOCATABLE or not self._catch_up(row, nodes):
+            before = known.get(row)
+            if before is None or kinds & _ALLOCATABLE:
+                # It is another's, or offers something else.
                 return None
+            facts = nodes.known_facts.get(row) or nodes.facts(row)
+            used = self._list_used(facts)
+            if not all(map(le, before, used)):
+                return None
+            known[row] = used
+            count = count_on(facts, self._bits, self._asked)
+            self._room += count - fits[row]
+            fits[row] = count
         self._generation = nodes.changes.generation
         return best if min(self._room, self._size) == best.members else None
 
-    def _catch_up(self, row: int, nodes: Nodes) -> bool:
-        """Takes in a changed row; returns False if it is elsewhere, or not fuller than before."""
-        before = self._used.get(row)
-        if before is None:
-            return False
-        facts = nodes.facts(row)
-        used = _list_used(facts)
-        if not all(map(le, before, used)):
-            return False
-        self._used[row] = used
-        count = count_on(facts, self._bits, self._asked)
-        self._room += count - self._fits[row]
-        self._fits[row] = count
-        return True
-
-
-def _list_used(facts: RowFacts) -> list[int]:
-    return facts.requested + facts.nonzero_requested
+    def _list_used(self, facts: RowFacts) -> list[int]:
+        used = facts.nonzero_requested.copy()
+        for place in self._scored:
+            used.append(facts.requested[place])
+        return used

@@ -123,7 +123,7 @@ def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
         nodes.nominations
         or is_exclusive(pod)
         or (pod.status.sizes and pod.held.requests != pod.requests)
-        or any(ask_reserves_for(each, pod, nodes) for each in known.reserve)
+        or (known.reserve and any(ask_reserves_for(each, pod, nodes) for each in known.reserve))
     )
 
 

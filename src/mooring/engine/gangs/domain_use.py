@@ -22,8 +22,8 @@ Numbers = NDArray[np.int64]
 #: Resources, and where their columns are.
 Places = tuple[tuple[str, int], ...]
 
-# In the order of `Nodes.nonzero_requested`.
-_NEVER_ZERO = (CPU, MEMORY)
+#: In the order of `Nodes.nonzero_requested`.
+NEVER_ZERO = (CPU, MEMORY)
 
 # Sums beyond this are worked with as Python's integers.
 _MOST_EXACT = 2**55
@@ -43,7 +43,7 @@ def measure_fullness(
     Resources have weights; `added` is an amount for each resource and domain. If the domains are
     all of a key, their present use is kept.
     """
-    places = _find_places(resources, nodes)
+    places = find_places(resources, nodes)
     if len(places) < len(resources):
         added = added[[nodes.resource(name) is not None for name in resources]]
     if nodes.changes is not None and has_all(domains, key, nodes):
@@ -54,7 +54,8 @@ def measure_fullness(
     return _weigh(use.offered, use.requested + added, weights)
 
 
-def _find_places(resources: Iterable[str], nodes: Nodes) -> Places:
+def find_places(resources: Iterable[str], nodes: Nodes) -> Places:
+    """The resources that some node offers, and where their columns are."""
     known = ((name, nodes.resource(name)) for name in resources)
     return tuple((name, place) for name, place in known if place is not None)
 
@@ -72,8 +73,8 @@ def _weigh(offered: Numbers, used: Numbers, weights: Numbers) -> Numbers:
 
 def _find_requested(name: str, place: int, nodes: Nodes) -> Numbers:
     """Returns the requests per row; pods without cpu or memory requests count with a little."""
-    if name in _NEVER_ZERO:
-        return nodes.nonzero_requested[_NEVER_ZERO.index(name)]
+    if name in NEVER_ZERO:
+        return nodes.nonzero_requested[NEVER_ZERO.index(name)]
     return nodes.requested[place]
 
 

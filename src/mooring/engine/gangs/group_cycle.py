@@ -43,6 +43,9 @@ Decide = Callable[[Pod, Domain], Found | Failed | None]
 
 EVERYWHERE = Domain("")
 
+# Looked up once, because that takes long for an enum.
+_WAITING, _ERROR = GroupCode.WAITING, GroupCode.ERROR
+
 
 class GroupCycle(msgspec.Struct, frozen=True):
     """A group, its members in the order in which they are tried, and where it is tried."""
@@ -61,7 +64,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
 
     @property
     def _nodes(self) -> Nodes:
-        return self.trial.cluster.nodes
+        return self.trial.nodes
 
     @property
     def _scheduled(self) -> int:
@@ -123,7 +126,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
             if scheduled + remaining < self.group.min_count:
                 break
         result.status = progress(self.group, scheduled, remaining)
-        if result.status.code is GroupCode.WAITING:
+        if result.status.code is _WAITING:
             result.status = unschedulable(*result.status.reasons)
         return result
 
@@ -145,7 +148,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
                 nominate=None,
             )
             return MemberResult(pod, outcome=outcome, failure=failure)
-        node_name = trial.cluster.nodes.name(outcome.row)
+        node_name = trial.nodes.name(outcome.row)
         placed = trial.place(pod, node_name)
         if isinstance(placed, Failure):
             return MemberResult(pod, outcome=outcome, failure=placed)
@@ -178,7 +181,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
             result = self.try_domain(domain)
             self.trial.roll_back(mark)
             observer.domain_tried(profile.name, result.is_success, began)
-            if result.status.code is GroupCode.ERROR:
+            if result.status.code is _ERROR:
                 return result
             tried.append(result)
         successes = [each for each in tried if each.is_success]
@@ -209,7 +212,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         began = self.trial.observer.clock()
         result = self.try_domain(domain)
         self.trial.observer.domain_tried(self.trial.profile.name, result.is_success, began)
-        if result.status.code is GroupCode.ERROR:
+        if result.status.code is _ERROR:
             return result
         if not result.is_success:
             return _refusal(1, result, [result])
@@ -251,7 +254,8 @@ class GroupCycle(msgspec.Struct, frozen=True):
         like = id(known.bits), id(pod.spec), nodes.resources_version
         gang = question.key, size, question.scheduled, question.needed
         return nodes.derived.get(
-            ("best domain", like, gang), lambda: KeptDomain(pod, known.bits, size, nodes)
+            ("best domain", like, gang),
+            lambda: KeptDomain(pod, known.bits, size, question.resources, nodes),
         )
 
     def _count_domains(

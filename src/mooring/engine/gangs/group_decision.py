@@ -34,6 +34,9 @@ from .member_fits import Look
 from .topology_levels import place_by_levels
 from .trial import Trial
 
+# Looked up once, because that takes long for an enum.
+_SUCCESS, _UNSCHEDULABLE, _ERROR = GroupCode.SUCCESS, GroupCode.UNSCHEDULABLE, GroupCode.ERROR
+
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
@@ -72,7 +75,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
 
     def needs_room(self) -> bool:
         """Whether only room on nodes could help a group that was refused."""
-        if self.status.code is not GroupCode.UNSCHEDULABLE or self.is_waiting:
+        if self.status.code is not _UNSCHEDULABLE or self.is_waiting:
             return False
         nodes, profile = self.trial.cluster.nodes, self.trial.profile
         kinds = {id(pod.spec): pod for pod in self.members}.values()
@@ -85,11 +88,11 @@ class GroupDecision(msgspec.Struct, frozen=True):
         """Returns the condition to write to the group; None if nothing changes."""
         kind, known = self.group.condition_type, self.group.condition()
         status = self.status
-        is_placed = status.code is GroupCode.SUCCESS
+        is_placed = status.code is _SUCCESS
         if not kind or (known is not None and known.status == "True" and not is_placed):
             # That a group was placed once stays true whatever becomes of later members.
             return None
-        reason = SCHEDULER_ERROR if status.code is GroupCode.ERROR else UNSCHEDULABLE
+        reason = SCHEDULER_ERROR if status.code is _ERROR else UNSCHEDULABLE
         wanted = Condition(
             type=kind,
             status="True" if is_placed else "False",
@@ -100,7 +103,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
 
     def failures(self) -> list[tuple[Pod, Failure]]:
         """Yields for each member without a node why it was not placed, and its nomination."""
-        if self.status.code is GroupCode.SUCCESS and len(self.result.placed) == len(self.members):
+        if self.status.code is _SUCCESS and len(self.result.placed) == len(self.members):
             return []
         tried = {each.pod.uid: each for each in self.result.members}
         found = []
@@ -183,11 +186,11 @@ class GroupDecider:
         )
         began = self.observer.clock()
         result = cycle.run()
-        if result.status.code is GroupCode.UNSCHEDULABLE and not is_literal:
+        if result.status.code is _UNSCHEDULABLE and not is_literal:
             result = search(cycle) or result
         self.observer.group_decided(began)
         preempt = find_preemption(profile)
-        if result.status.code is not GroupCode.UNSCHEDULABLE or preempt is None:
+        if result.status.code is not _UNSCHEDULABLE or preempt is None:
             return GroupDecision(group, members, result, trial)
         is_sparing = profile.gangs.victims == "fewest" and not is_literal
         with PointTimer(self.observer, GROUP_POST_FILTER, profile.name) as running:

@@ -29,6 +29,10 @@ class GroupCode(Enum):
     ERROR = "Error"
 
 
+# Looked up once, because that takes long for an enum.
+_SUCCESS = GroupCode.SUCCESS
+
+
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
     """How an attempt ended, and why, in kube-scheduler's words."""
@@ -51,7 +55,7 @@ class GroupStatus:
         return replace(self, reasons=(*self.reasons, reason)) if reason else self
 
 
-SUCCESS = GroupStatus(GroupCode.SUCCESS)
+SUCCESS = GroupStatus(_SUCCESS)
 WAITING = GroupStatus(GroupCode.WAITING)
 
 
@@ -103,7 +107,7 @@ class GroupResult:
 
     @property
     def is_success(self) -> bool:
-        return self.status.code is GroupCode.SUCCESS
+        return self.status.code is _SUCCESS
 
     @property
     def placed(self) -> list[MemberResult]:

@@ -34,8 +34,11 @@ class PartialGangs:
         """Notes whether a gang that was just decided stays below its minimum."""
         group, policy = decision.group, decision.trial.profile.gangs
         key = group.group_key
+        if policy.partial != "release":
+            self._due.pop(key, None)
+            return
         is_refused = decision.status.code is GroupCode.UNSCHEDULABLE and not decision.is_waiting
-        if policy.partial != "release" or not is_refused or not self._find_members(group):
+        if not is_refused or not self._find_members(group):
             self._due.pop(key, None)
             return
         due = now + policy.partial_seconds, decision.trial.profile.name

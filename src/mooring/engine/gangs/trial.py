@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from mooring.cluster import Cluster
 from mooring.engine import budget, placement
@@ -27,9 +26,11 @@ class Trial:
 
     def __init__(self, cluster: Cluster, profile: Profile, observer: Observer) -> None:
         self.cluster = cluster
+        self.nodes = cluster.nodes
         self.profile = profile
         self.observer = observer
-        self._journal: list[Callable[[], None]] = []
+        #: What was placed, and how all else is undone.
+        self._journal: list[Placement | Callable[[], None]] = []
         #: What plugins said wrong while they gave back what they had reserved.
         self.problems: list[str] = []
         #: What is placed by now, by the uid of the pod.
@@ -61,8 +62,10 @@ class Trial:
 
         The pod is not nominated any more.
         """
-        nominations = self.cluster.nodes.nominations
-        nominated = nominations.node_of(pod) if nominations.are_there else ""
+        nominations = self.nodes.nominations
+        if not nominations.are_there:
+            return self.place_beside(pod, node_name)
+        nominated = nominations.node_of(pod)
         if not nominated:
             return self.place_beside(pod, node_name)
         self.cluster.nominate(pod, "")
@@ -76,9 +79,9 @@ class Trial:
         """Places a pod that stays nominated, and so counts there as well."""
         cluster = self.cluster
         placed = Placement(_NOBODY, cluster.assume(pod, node_name), node_name, self.profile)
-        self._journal.append(partial(self._take_back, placed))
+        self._journal.append(placed)
         self.placements[pod.uid] = placed
-        refused = placement.reserve(placed, cluster.nodes, self.observer)
+        refused = placement.reserve(placed, self.nodes, self.observer)
         if refused is not None:
             self._undo_last()
             return refused
@@ -110,7 +113,11 @@ class Trial:
             self._undo_last()
 
     def _undo_last(self) -> None:
-        self._journal.pop()()
+        last = self._journal.pop()
+        if isinstance(last, Placement):
+            self._take_back(last)
+        else:
+            last()
 
     def keep(self) -> None:
         """Makes everything that was tried final."""
