@@ -162,6 +162,8 @@ class ChangeLog:
         """The rows that changed after a generation and how; None when that is no longer known."""
         if generation < self._dropped:
             return None
+        if generation == self.generation - 1 and self.newest is not None:
+            return {self.newest[0]: self.newest[1]}
         start = generation - self._dropped
         rows: dict[int, int] = {}
         for row, kinds in zip(self._rows[start:], self._kinds[start:], strict=True):

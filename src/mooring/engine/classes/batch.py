@@ -237,6 +237,7 @@ class LevelBatch:
         "_counts",
         "_heaps",
         "_level_of",
+        "_levels",
         "_occurring",
         "changes_left",
         "generation",
@@ -263,13 +264,15 @@ class LevelBatch:
         }
         #: How many rows each level has.
         self._counts = {level: len(part) for level, part in self._heaps.items()}
+        self._levels: list[int] = []
         self._occurring: NDArray[np.intp] | None = None
 
     @property
     def occurring(self) -> NDArray[np.intp]:
         """The levels that rows have which fit, in order."""
         if self._occurring is None:
-            self._occurring = np.array(sorted(self._counts), np.intp)
+            self._levels = sorted(self._counts)
+            self._occurring = np.array(self._levels, np.intp)
         return self._occurring
 
     def catch_up(self, rows: Iterable[int], generation: int) -> None:
@@ -303,22 +306,16 @@ class LevelBatch:
 
     def best(self, added: Sequence[int]) -> int:
         """The best row if so much is added to the totals of the levels that occur, in order."""
-        turns = self.ranking.turns
-        size = len(turns.turn_of)
-        levels = self.occurring.tolist()
-        best = max(
-            self._find_first(level) + number * size
-            for level, number in zip(levels, added, strict=True)
-        )
-        return turns.row_at[-best % size]
-
-    def _find_first(self, level: int) -> int:
-        """The largest key of a level."""
-        keys, row_at, heap = self.ranking.keys, self.ranking.turns.row_at, self._heaps[level]
-        size = len(self.ranking.turns.turn_of)
-        while True:
+        ranking, level_of, heaps = self.ranking, self._level_of, self._heaps
+        read, row_at = ranking.keys.item, ranking.turns.row_at
+        size = len(ranking.turns.turn_of)
+        best = 0
+        for level, number in zip(self._levels, added, strict=True):
+            heap = heaps[level]
             # A key has the turn of its row.
             row = row_at[heap[0] % size]
-            if keys.item(row) == -heap[0] and self._level_of[row] == level:
-                return -heap[0]
-            heappop(heap)
+            while read(row) != -heap[0] or level_of[row] != level:
+                heappop(heap)
+                row = row_at[heap[0] % size]
+            best = max(best, number * size - heap[0])
+        return row_at[-best % size]

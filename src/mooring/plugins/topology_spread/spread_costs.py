@@ -137,8 +137,8 @@ class SoftRules:
     each: tuple[SoftRule, ...]
     #: The rows that are compared; None is every node.
     compared: Mask | None
-    #: Which of the constraints are by host name.
-    by_name: tuple[int, ...]
+    #: The first constraint by host name; None if there is none.
+    by_name: int | None
     #: Whether the places of rows are kept from pod to pod.
     keeps_places: bool
     _kept: KeptPlaces | None = None
@@ -157,16 +157,13 @@ class SoftRules:
             # By host name, the pods of a node count even if it is not included.
             included = None if each.topology_key == HOSTNAME else inclusion.of(each).rows
             rules.append(SoftRule(each, match, column, included))
-        by_name = [rule for rule in rules if rule.is_by_name]
-        has_places = all(
-            rule.match is not None and rule.column.filled == len(nodes) for rule in by_name
-        )
-        return cls(
-            tuple(rules),
-            inclusion.complete,
-            tuple(at for at, rule in enumerate(rules) if rule.is_by_name),
-            inclusion.complete is None and len(by_name) <= 1 and has_places,
-        )
+        by_name = [at for at, rule in enumerate(rules) if rule.is_by_name]
+        keeps_places = inclusion.complete is None and len(by_name) <= 1
+        for rule in (rules[at] for at in by_name):
+            # A node without a host name has no place among the counts.
+            keeps_places &= rule.match is not None and rule.column.filled == len(nodes)
+        first = by_name[0] if by_name else None
+        return cls(tuple(rules), inclusion.complete, first, keeps_places)
 
     def find_costs(self, nodes: Nodes, rows: NDArray[np.intp]) -> Costs:
         """What they cost now where a pod can go: on these rows."""
@@ -189,9 +186,12 @@ class SoftRules:
         self, costs: list[Cost], tallies: list[Tally | None], nodes: Nodes
     ) -> KeptPlaces:
         """The places of rows, up to date."""
-        by_name = self.by_name[0] if self.by_name else None
+        by_name = self.by_name
         tally = None if by_name is None else tallies[by_name]
-        width = math.prod(len(each.amounts) for at, each in enumerate(costs) if at != by_name)
+        width = 1
+        for at, each in enumerate(costs):
+            if at != by_name:
+                width *= len(each.amounts)
         kept = self._kept
         if kept is None or not kept.is_about(width, tally):
             found = [(each.amounts, each.places) for each in costs]
