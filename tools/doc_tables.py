@@ -36,6 +36,7 @@ OPERATIONS = {
     "a namespace changes": Change.NAMESPACES,
     "a service or controller changes": Change.SERVICES,
     "a disruption budget changes": Change.BUDGETS,
+    "a claim, volume, storage class or driver changes": Change.STORAGE,
     "the annotations of a node change": Change.ANNOTATIONS,
     "the conditions of a node change": Change.CONDITIONS,
     "the annotations of a running pod change": Change.POD_ANNOTATIONS,

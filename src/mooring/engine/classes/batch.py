@@ -20,8 +20,10 @@ _LEAST_CHANGES = 64
 
 #: The bytes that rankings take per row, at most: its total, and its turn, which is an integer of
 #: its own at first and a reference after each change; its key among all rows; and two numbers where
-#: it is one of some rows; its level, and its key there at first and after each change.
-RANKED_BYTES = 8 + 40 + 8 * _CHANGES_PER_ROW + 8 + 16 + 8 + 40 * (1 + _CHANGES_PER_LEVEL_ROW)
+#: it is one of some rows.
+RANKED_BYTES = 8 + 40 + 8 * _CHANGES_PER_ROW + 8 + 16
+#: The same where rows have levels: the level, and the key there at first and after each change.
+LEVEL_BYTES = 8 + 40 * (1 + _CHANGES_PER_LEVEL_ROW)
 
 # The total of a row that takes no such pod.
 _NONE = -(2**62)

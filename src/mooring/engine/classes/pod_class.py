@@ -46,7 +46,7 @@ from mooring.framework.profile import Profile
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 
-from .batch import RANKED_BYTES, DomainBatch
+from .batch import LEVEL_BYTES, RANKED_BYTES, DomainBatch
 from .parts import (
     Asked,
     RelativeAnswer,
@@ -307,6 +307,8 @@ class PodClass:
         self._beyond_watch = self._wide_watch | self._stances.watch | self._far_watch
         wide = sum(each.prepared is not None for each in self.wide_filters)
         per_row = _ROW_BYTES + _COLUMN_BYTES * len(self.columns) + _WIDE_BYTES * wide
+        if any(each.is_active and each.has_levels for each in self.relative):
+            per_row += LEVEL_BYTES
         #: How many bytes it takes, at most, if plugins prepare no more than some columns.
         self.size = _BYTES + per_row * len(self.bits)
         #: Whether a total depends on its own row alone.
