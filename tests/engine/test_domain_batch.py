@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import given
 
 from mooring.engine.classes.batch import DomainBatch, LevelBatch, Turns
@@ -46,30 +49,31 @@ def test_the_first_of_the_best_rows_that_fit_is_taken(
     assert batch.best_where(np.array(takes)) == best(takes)
 
 
-@given(TOTALS, st.data())
-def test_by_levels_the_same_row_is_the_best(totals: list[int], data: st.DataObject) -> None:
-    rows = range(len(totals))
-    order = data.draw(st.permutations(rows))
-    takes = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
-    level = st.integers(0, 2)
-    places = np.array(data.draw(st.lists(level, min_size=len(rows), max_size=len(rows))))
-    turns = Turns.of(np.array(order), len(rows), 0)
-    ranking = DomainBatch(np.arange(len(rows)), np.array(takes), np.array(totals), turns)
+@pytest.mark.parametrize("seed", range(100))
+def test_by_levels_the_same_row_is_the_best(seed: int) -> None:
+    random = Random(seed)
+    count = random.randint(1, 6)
+    order = random.sample(range(count), count)
+    places = np.array([random.randrange(3) for _ in range(count)])
+    totals = np.array([random.randrange(4) for _ in range(count)])
+    turns = Turns.of(np.array(order), count, 0)
+    ranking = DomainBatch(np.arange(count), np.ones(count, np.bool_), totals, turns)
     by_level = LevelBatch(ranking, places, 0)
-    for generation in range(1, data.draw(st.integers(2, 8))):
-        row = data.draw(st.sampled_from(rows))
+    for generation in range(1, 13):
+        row = random.randrange(count)
         # It may get another total, another level, or take no such pod any more.
-        places[row] = data.draw(level)
-        if data.draw(st.booleans()):
-            ranking.put(row, data.draw(st.integers(0, 3)))
-        else:
+        if random.random() < 0.5:
+            places[row] = random.randrange(3)
+        if random.random() < 0.2:
             ranking.drop(row)
+        elif random.random() < 0.7:
+            ranking.put(row, random.randrange(4))
         by_level.catch_up([row], generation)
         fits = np.flatnonzero(ranking.keys > 0)
         assert by_level.occurring.tolist() == sorted(set(places[fits].tolist()))
         assert by_level.generation == generation
         if not len(fits):
             continue
-        added = np.array([data.draw(st.integers(0, 3)) for _ in range(3)])
+        added = np.array([random.randrange(4) for _ in range(3)])
         expected = ranking.best_with(added[places[fits]], fits)
         assert by_level.best(added[by_level.occurring].tolist()) == expected
