@@ -1,1 +1,1 @@
-"""Devices: the pools that drivers publish, and what claims hold of them."""
+"""Devices: the pools that drivers publish, and the devices that claims hold."""

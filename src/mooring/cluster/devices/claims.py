@@ -1,4 +1,4 @@
-"""Claims to devices: as they were last seen, and what was decided about them since."""
+"""Claims to devices as they were last seen, and the decisions about them since."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from mooring.objects.resource_claim import Allocation, ResourceClaim
 
 
 class DecidedClaim(msgspec.Struct, frozen=True, gc=False):
-    """What a claim will be given. The claim for extended resources has no uid before it is made."""
+    """The devices decided for a claim.
+
+    The claim for extended resources has no uid of its own before it is created.
+    """
 
     key: str
     uid: str
@@ -20,32 +23,33 @@ class DecidedClaim(msgspec.Struct, frozen=True, gc=False):
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """What was decided about the claims of a pod that is on its way to a node."""
+    """The decision about the claims of a pod that is being bound to a node."""
 
     node_name: str
     claims: tuple[DecidedClaim, ...] = ()
 
 
 class Flight(msgspec.Struct, gc=False):
-    """An allocation that no claim has shown yet, and the pod that it was decided for."""
+    """An allocation in flight: decided for a pod, and not seen in its claim yet."""
 
     pod_uid: str
-    #: Of the claim.
+    #: The key of the claim.
     key: str
     allocation: Allocation
-    #: Whether somebody was asked to write it: then it may come true at any time.
+    #: Whether it is being written: the API server may have it at any time.
     is_asked: bool = False
-    #: The version in which the claim was read to have it. The watch will tell of that one, or of a
-    #: later one.
+    #: The version in which the claim was read and had these devices. The watch will show that
+    #: version or a later one.
     read_in: str = ""
 
 
 class ResourceClaims:
     """Claims by key. A decision holds its devices until a claim is seen that has them.
 
-    A decision that was taken back while it was being written holds them, too: nobody knows whether
-    the API server has got it, and until somebody does, the claim gets no other devices. That ends
-    when the claim is seen to have devices or is gone, or when it was found out that it has none.
+    A decision that was taken back while it was being written holds its devices, too: it is not
+    known whether the API server has stored it. Until that is known, the claim gets no other
+    devices. It is known when the watch shows the claim with devices, when the claim is gone, or
+    when the claim was read and has no devices.
     """
 
     def __init__(self) -> None:
@@ -54,25 +58,26 @@ class ResourceClaims:
         self._extended: dict[str, list[str]] = {}
         #: Decisions by the uid of the pod.
         self.decisions: dict[str, Decision] = {}
-        #: By the uid of the claim.
+        #: Allocations in flight, by the uid of the claim.
         self.flights: dict[str, Flight] = {}
         self._flights_of: dict[str, list[str]] = {}
-        #: How often it is being found out what the claims of a pod have, by the uid of the pod.
+        #: How many times the claims of a pod are being read after its decision was taken back, by
+        #: the uid of the pod.
         self._revocations: Counter[str] = Counter()
 
     def get(self, key: str) -> ResourceClaim | None:
         return self._known.get(key)
 
     def extended_of(self, pod_uid: str) -> tuple[ResourceClaim, ...]:
-        """The claims that were made for the extended resources of a pod.
+        """Returns the claims that were created for the extended resources of a pod.
 
-        There is more than one if a scheduler died while its claim was being made.
+        There is more than one if a scheduler stopped while it created one.
         """
         keys = self._extended.get(pod_uid)
         return tuple(self._known[key] for key in keys) if keys else ()
 
     def used_by(self, pod: Pod) -> Iterator[ResourceClaim]:
-        """All claims that a pod refers to, or that were made for it, as far as they are there."""
+        """Yields the existing claims that a pod refers to or that were created for it."""
         if not pod.spec.resource_claims:
             yield from self.extended_of(pod.uid)
             return
@@ -87,18 +92,18 @@ class ResourceClaims:
         yield from self.extended_of(pod.uid)
 
     def is_in_flight(self, uid: str) -> bool:
-        """Whether it was decided about a claim that has not been seen allocated since."""
+        """Returns whether devices are decided for a claim that has not been seen with them."""
         return uid in self.flights
 
     def decision(self, pod_uid: str) -> Decision | None:
-        """What was decided about the claims of a pod that is on its way."""
+        """Returns the decision about the claims of a pod that is being bound."""
         return self.decisions.get(pod_uid)
 
     def __iter__(self) -> Iterator[ResourceClaim]:
         return iter(self._known.values())
 
     def held(self) -> Iterator[Allocation]:
-        """All allocations, seen and decided."""
+        """Yields all allocations, seen and decided."""
         for claim in self._known.values():
             if claim.allocation is not None:
                 yield claim.allocation
@@ -107,10 +112,10 @@ class ResourceClaims:
 
 
 class ClaimsWriter(ResourceClaims):
-    """The same for the cluster, which writes it."""
+    """The claims with the methods that change them, which only the cluster calls."""
 
     def put(self, claim: ResourceClaim) -> list[Allocation]:
-        """Notes a claim as it is now; returns the decisions that it makes obsolete."""
+        """Adds or updates a claim; returns the allocations that are no longer in flight."""
         before = self._known.get(claim.key)
         landed = [] if before is None or before.uid == claim.uid else self.drop(before)
         self._known[claim.key] = claim
@@ -119,7 +124,7 @@ class ClaimsWriter(ResourceClaims):
             keys = self._extended.setdefault(claim.owner.uid, [])
             if claim.key not in keys:
                 keys.append(claim.key)
-            # It was decided before it had a uid.
+            # It was decided before the claim had a uid.
             special = extended_uid(claim.owner.uid)
             flight = self.flights.get(special)
             if flight is not None and flight.allocation.has_same_devices(claim.allocation):
@@ -128,7 +133,10 @@ class ClaimsWriter(ResourceClaims):
         return landed + self._land(uids) if is_seen else landed
 
     def _is_overtaken(self, claim: ResourceClaim) -> bool:
-        """Whether a claim had its devices in an earlier version, and has given them back."""
+        """Returns whether a claim is as new as the version that was read with its devices.
+
+        If it has no devices now, it has given them back.
+        """
         flight = self.flights.get(claim.uid)
         return (
             flight is not None
@@ -137,7 +145,7 @@ class ClaimsWriter(ResourceClaims):
         )
 
     def drop(self, claim: ResourceClaim) -> list[Allocation]:
-        """A claim is gone; returns the decision about it, if it was in flight."""
+        """Removes a claim; returns its allocation if that was in flight."""
         self._known.pop(claim.key, None)
         owner = "" if claim.owner is None else claim.owner.uid
         keys = self._extended.get(owner, [])
@@ -154,39 +162,43 @@ class ClaimsWriter(ResourceClaims):
         self._flights_of[pod_uid] = [each.uid for each in decision.claims]
 
     def ask(self, pod_uid: str) -> None:
-        """What was decided for a pod is being written from now on."""
+        """Notes that the decision for a pod is being written from now on."""
         for uid in self._flights_of.get(pod_uid, ()):
             self.flights[uid].is_asked = True
 
     def settle(self, pod_uid: str) -> None:
-        """The pod is on its node; what it was given stays until its claims are seen."""
+        """Ends the decision for a pod that is on its node.
+
+        Its allocations stay in flight until its claims are seen with them.
+        """
         self.decisions.pop(pod_uid, None)
 
     def release(self, pod_uid: str) -> list[Allocation]:
-        """Takes a decision back; returns what is free again for sure."""
+        """Takes a decision back; returns the allocations that were not being written, now free."""
         self.decisions.pop(pod_uid, None)
         uids = self._flights_of.get(pod_uid, ())
         return self._land([uid for uid in uids if not self.flights[uid].is_asked])
 
     def revoke(self, pod_uid: str) -> None:
-        """What was being written for a pod is taken back: `end_doubt` will tell what became of it.
+        """Notes that a decision was taken back while it was being written.
 
-        Several times, if the pod was placed again before it was told.
+        One call of `end_doubt` follows each. There are several at a time if the pod was placed
+        again before the first of them.
         """
         self._revocations[pod_uid] += 1
 
     def end_doubt(self, pod_uid: str, held: Mapping[str, str]) -> list[Allocation]:
-        """It was found out what a pod's claims have; returns what was asked for and is free.
+        """Takes in what was read of a pod's claims; returns the allocations that are free.
 
-        `held` are the uids of those that have devices, each with the version in which it was read.
-        They keep these until they are seen.
+        `held` has the uids of the claims that have devices, each with the version that was read.
+        They keep their devices until the watch shows them.
         """
         self._revocations[pod_uid] -= 1
         if self._revocations[pod_uid] > 0:
             return []
         del self._revocations[pod_uid]
         if pod_uid in self.decisions:
-            # The pod is on its way again, with what was decided since.
+            # The pod is being bound again, with a newer decision.
             return []
         uids = self._flights_of.get(pod_uid, ())
         for uid in uids:
@@ -194,12 +206,12 @@ class ClaimsWriter(ResourceClaims):
         return self._land([uid for uid in uids if uid not in held or self._is_seen(uid)])
 
     def _is_seen(self, uid: str) -> bool:
-        """Whether the watch has told of a claim since it was read."""
+        """Returns whether the watch has shown a claim since it was read."""
         known = self._known.get(self.flights[uid].key)
         return known is not None and known.uid == uid and self._is_overtaken(known)
 
     def adopt(self, other: ClaimsWriter) -> list[Allocation]:
-        """Takes over the decisions of another; returns what they hold."""
+        """Copies the decisions of another; returns the allocations that are in flight."""
         self.decisions = dict(other.decisions)
         self.flights = dict(other.flights)
         self._flights_of = {uid: list(uids) for uid, uids in other._flights_of.items()}
@@ -207,6 +219,7 @@ class ClaimsWriter(ResourceClaims):
         return [flight.allocation for flight in self.flights.values()]
 
     def _land(self, uids: Iterable[str]) -> list[Allocation]:
+        """Ends the flights of claims; returns their allocations."""
         landed = []
         for uid in list(uids):
             flight = self.flights.pop(uid, None)
@@ -220,12 +233,12 @@ class ClaimsWriter(ResourceClaims):
 
 
 def _is_as_new(version: str, other: str) -> bool:
-    """Whether a version of an object is another one, or came after it."""
+    """Returns whether a version of an object is equal to another or newer."""
     if version.isdecimal() and other.isdecimal():
         return int(version) >= int(other)
     return version == other
 
 
 def extended_uid(pod_uid: str) -> str:
-    """What stands for the uid of the claim for a pod's extended resources before it is made."""
+    """Returns a substitute for the uid of the claim for extended resources, until it has one."""
     return f"\0{pod_uid}"

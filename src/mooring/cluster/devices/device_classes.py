@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator
 
 from mooring.objects.device import DeviceClass
 
-#: Every class can be asked for by this prefix and its name.
+#: This prefix and the name of a class are a resource by which pods can request the class.
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 
 
 class DeviceClasses:
-    """Classes by name, and by the resource that containers ask for."""
+    """Classes by name, and by the resource that containers request."""
 
     def __init__(self) -> None:
         self._classes: dict[str, DeviceClass] = {}
@@ -23,25 +23,25 @@ class DeviceClasses:
         return self._classes.get(name)
 
     def for_resource(self, resource: str) -> DeviceClass | None:
-        """The class that a resource stands for, if it does."""
+        """Returns the class that a resource stands for; None if it stands for none."""
         name = self._by_resource.get(resource)
         return None if name is None else self._classes.get(name)
 
     @property
     def map_resources(self) -> bool:
-        """Whether any resource stands for a class."""
+        """Returns whether any resource stands for a class."""
         return bool(self._by_resource)
 
     @property
     def resources(self) -> Collection[str]:
-        """The resources that stand for classes."""
+        """Returns the resources that stand for classes."""
         return self._by_resource.keys()
 
     def __iter__(self) -> Iterator[DeviceClass]:
         return iter(self._classes.values())
 
     def put(self, item: DeviceClass) -> DeviceClass | None:
-        """Adds or updates a class; returns what it was before."""
+        """Adds or updates a class; returns its previous form."""
         before = self._classes.get(item.name)
         if before == item:
             return before
@@ -51,7 +51,8 @@ class DeviceClasses:
         if before is not None and before.extended_resource_name != explicit:
             self._unmap(before.extended_resource_name, item.name)
         if explicit and not self._wins(item):
-            # As in kube-scheduler: a class that comes too late for its name gets no name at all.
+            # As in kube-scheduler: a class that loses its resource to another class is not mapped
+            # from its implicit resource either.
             return before
         if explicit:
             self._by_resource[explicit] = item.name
@@ -70,7 +71,7 @@ class DeviceClasses:
             del self._by_resource[resource]
 
     def _wins(self, item: DeviceClass) -> bool:
-        """Whether it has its resource, should another class want that too: the newest has it."""
+        """Returns whether a class gets its resource: of several classes the newest gets it."""
         rival = self.for_resource(item.extended_resource_name)
         if rival is None or rival.name == item.name:
             return True

@@ -1,25 +1,25 @@
-"""What changed of devices, in order, for those who keep something that follows from them."""
+"""A log of the changes of devices, for readers that keep values derived from devices."""
 
 from __future__ import annotations
 
 from .pools import PoolKey
 
-# A reader that is further behind looks at everything again.
+# The log keeps at most so many entries. A reader that is further behind reads everything again.
 _MOST_ENTRIES = 4_096
 
 
 class DeviceLog:
-    """The names of slices that changed, and the pools of which a device was taken or given back."""
+    """The names of slices that changed, and the pools whose devices were taken or given back."""
 
     def __init__(self) -> None:
         self._entries: list[str | PoolKey] = []
         self._dropped = 0
-        #: Changes when nodes come, go or are labelled otherwise.
+        #: Changes when nodes come, go or change their labels.
         self.rows_version = 0
 
     @property
     def position(self) -> int:
-        """Where the log ends."""
+        """Returns the position at which the log ends."""
         return self._dropped + len(self._entries)
 
     def note(self, what: str | PoolKey) -> None:
@@ -30,7 +30,7 @@ class DeviceLog:
         self._entries.append(what)
 
     def since(self, position: int) -> dict[str | PoolKey, None] | None:
-        """What changed after a position, each once; None if that is too long ago."""
+        """Returns what changed after a position, each once; None if part of it was dropped."""
         if position < self._dropped:
             return None
         return dict.fromkeys(self._entries[position - self._dropped :])

@@ -1,4 +1,4 @@
-"""Which devices claims hold, and how much of those that can be shared."""
+"""Counts the devices that claims hold, and how much they hold of shared ones."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from mooring.objects.resource_claim import DeviceResult
 from .models import PoolShape
 from .pools import PoolKey, PoolView
 
-#: Which devices of a pool are in use, seen from a node: those that are taken as bits; how much of
-#: each counter is left; and what is taken of each shared device that somebody uses, by place.
+#: The devices of a pool that are in use, as a node sees them: a bit for each device that is taken;
+#: how much of each counter is left; and by position the amounts taken of each shared device in use.
 PoolState = tuple[int, tuple[int, ...], tuple[tuple[int, tuple[tuple[str, int], ...]], ...]]
 
 UNUSED: PoolState = (0, (), ())
 
 
 class DeviceHold:
-    """What is held of one device."""
+    """What claims hold of one device."""
 
     __slots__ = ("amounts", "shares", "taken")
 
     def __init__(self) -> None:
-        #: How many hold all of it. It is at most one, unless others gave it away twice.
+        #: How many claims hold all of it: at most one, unless other schedulers gave it to a second.
         self.taken = 0
         self.shares = 0
-        #: What the shares take of its capacities.
+        #: How much the shares take of each capacity.
         self.amounts: dict[str, int] = {}
 
     def __eq__(self, other: object) -> bool:
@@ -37,7 +37,7 @@ class DeviceHold:
         return self.taken, self.shares, {k: v for k, v in self.amounts.items() if v}
 
     def count(self, result: DeviceResult, amount: int) -> None:
-        """Adds (1) or takes away (-1) what a claim was given of the device."""
+        """Adds (1) or subtracts (-1) what a claim holds of the device."""
         if result.share_id is None:
             self.taken += amount
             return
@@ -56,17 +56,17 @@ class DeviceHold:
 
 
 class DeviceUse:
-    """What is held of all devices, whether it is written already or only decided."""
+    """What claims hold of all devices, whether it is written or only decided."""
 
     def __init__(self) -> None:
         self._pools: dict[PoolKey, dict[str, DeviceHold]] = {}
 
     def held(self, key: PoolKey) -> Mapping[str, DeviceHold]:
-        """The devices of a pool that are in use, by name."""
+        """Returns the devices of a pool that are in use, by name."""
         return self._pools.get(key, {})
 
     def count(self, results: Iterable[DeviceResult], amount: int) -> None:
-        """Adds (1) or takes away (-1) what a claim was given."""
+        """Adds (1) or subtracts (-1) what a claim holds."""
         for result in results:
             if result.admin_access:
                 continue
@@ -84,7 +84,7 @@ class DeviceUse:
                     del self._pools[key]
 
     def without(self, results: Sequence[DeviceResult]) -> DeviceUse:
-        """What would be held of the pools of these devices if claims gave them back."""
+        """Returns what would be held of the pools of these devices if claims gave them back."""
         left = DeviceUse()
         for each in results:
             key = each.driver, each.pool
@@ -94,7 +94,7 @@ class DeviceUse:
         return left
 
     def state(self, view: PoolView) -> PoolState:
-        """What is in use of a pool, as a node sees it."""
+        """Returns what is in use of a pool, as a node sees it."""
         held = self._pools.get(view.key)
         if view.shape.is_plain:
             return (_make_mask(view, held), (), ()) if held else UNUSED
@@ -127,7 +127,7 @@ def _make_mask(view: PoolView, held: Mapping[str, DeviceHold]) -> int:
 
 
 def _subtract(view: PoolView, shape: PoolShape, held: Mapping[str, DeviceHold]) -> tuple[int, ...]:
-    """What is left of each counter; less than nothing if devices were given away around us."""
+    """Returns what is left of each counter; below 0 if other schedulers gave too much away."""
     left = [value for _, value in shape.counters]
     if left:
         for name in held:

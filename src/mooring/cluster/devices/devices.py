@@ -1,4 +1,4 @@
-"""Everything about devices that the cluster keeps, and the one place where it is changed."""
+"""Keeps all that the cluster knows about devices; all changes of it are made here."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from .pools import Pool, PoolKey
 
 Note = Callable[[int, Change], None]
 
-# Longer expressions of classes are compiled when a decision needs them: few compiled ones are kept.
+# Longer expressions of classes are compiled only when a decision needs them, because few compiled
+# expressions are kept.
 _LONGEST_AHEAD = 1_000
 
 
 class KnownDevices:
-    """Claims, classes, pools and who uses what. In flight and written allocations are one set."""
+    """Claims, classes, pools and the devices in use, whether written or only decided."""
 
     def __init__(self, rows: Mapping[str, int], note: Note) -> None:
         self._rows = rows
-        #: Called with every row that a change concerns.
+        #: Called with every row that a change concerns, and the kind of change.
         self.note = note
         self._claims = ClaimsWriter()
         self.claims: ResourceClaims = self._claims
-        #: A pod is on its node; what its claims were given stays theirs.
+        #: Ends the decision for a pod that is on its node; its claims keep their devices.
         self.settle = self._claims.settle
         self.classes = DeviceClasses()
         self._slices: dict[str, ResourceSlice] = {}
@@ -39,13 +40,13 @@ class KnownDevices:
         self.use = DeviceUse()
         self._groups = RowGroups(self.pools, self.use, rows)
         self.log = DeviceLog()
-        #: The extended resources for which it matters to scores how many devices are in use.
+        #: The extended resources by whose devices in use nodes are scored.
         self.scored_resources: set[str] = set()
-        #: The time of day in seconds since the epoch, as far as anyone told.
+        #: The time in seconds since the epoch; None if it was never set.
         self.today: float | None = None
 
     def groups(self, match: MatchNodes) -> RowGroups:
-        """What rows see of devices, up to date."""
+        """Returns the groups of rows by the devices that they see, up to date."""
         if self._groups.is_stale:
             self._groups.refresh(match)
         return self._groups
@@ -55,7 +56,7 @@ class KnownDevices:
         return self._slices
 
     def find(self, item: DeviceObject) -> DeviceObject | None:
-        """What was last seen under the same name as the given object."""
+        """Returns the known object of the same kind and name as the given one."""
         if isinstance(item, ResourceClaim):
             return self.claims.get(item.key)
         if isinstance(item, DeviceClass):
@@ -63,32 +64,32 @@ class KnownDevices:
         return self._slices.get(item.name)
 
     def __iter__(self) -> Iterator[DeviceObject]:
-        """All objects, as they were last seen."""
+        """Yields all objects as they were last seen."""
         yield from self.classes
         yield from self._slices.values()
         yield from self.claims
 
 
 class DeviceDecisions(KnownDevices):
-    """What was decided about claims and not seen yet: the one thing that a plugin may write."""
+    """Adds the decisions about claims that are not seen yet. Plugins may write nothing else."""
 
     def decide(self, pod_uid: str, decision: Decision) -> None:
-        """Devices are in use from now on, before any claim says so."""
+        """Counts the devices of a decision as in use, before any claim shows them."""
         self._claims.decide(pod_uid, decision)
         for each in decision.claims:
             self._count(each.allocation, 1)
 
     def ask(self, pod_uid: str) -> None:
-        """What was decided for a pod is being written from now on."""
+        """Notes that the decision for a pod is being written from now on."""
         self._claims.ask(pod_uid)
 
     def release(self, pod_uid: str) -> None:
-        """Takes back what was decided for a pod, as far as it cannot come true any more."""
+        """Takes back the decision for a pod; devices that are being written stay in use."""
         for allocation in self._claims.release(pod_uid):
             self._count(allocation, -1)
 
     def heed_scores(self, resources: Iterable[str]) -> None:
-        """Nodes are scored by how many devices they have behind these resources."""
+        """Notes that nodes are scored by how many devices they have for these resources."""
         self.scored_resources |= set(resources)
 
     def _count(self, allocation: Allocation, amount: int) -> None:
@@ -110,20 +111,20 @@ class DeviceDecisions(KnownDevices):
 
 
 class Devices(DeviceDecisions):
-    """The same for the cluster, which writes it."""
+    """The devices with the methods that change them, which only the cluster calls."""
 
     def __init__(self, rows: Mapping[str, int], note: Note) -> None:
         super().__init__(rows, note)
-        #: What was decided and turned out to be free, and nobody has been told of yet.
+        #: Decided allocations that turned out to be free, until `take_freed` returns them.
         self._freed: list[Allocation] = []
 
     def take_freed(self) -> list[Allocation]:
-        """What was decided, and is free because nothing came of it; told once."""
+        """Returns, once, the decided allocations that are free because no claim got them."""
         freed, self._freed = self._freed, []
         return freed
 
     def put(self, item: DeviceObject) -> DeviceObject | None:
-        """Adds or updates an object; returns what it was before."""
+        """Adds or updates an object; returns its previous form."""
         if isinstance(item, ResourceClaim):
             return self._put_claim(item)
         if isinstance(item, DeviceClass):
@@ -144,27 +145,27 @@ class Devices(DeviceDecisions):
             self._remove_slice(item.name)
 
     def revoke(self, pod_uid: str) -> None:
-        """What was being written for a pod is taken back; `end_doubt` says what became of it."""
+        """Notes that a decision was taken back while it was being written; `end_doubt` follows."""
         self._claims.revoke(pod_uid)
 
     def end_doubt(self, pod_uid: str, held: Mapping[str, str]) -> None:
-        """It was found out which claims of a pod have devices, by uid and version."""
+        """Takes in which claims of a pod were read with devices, by uid and version."""
         landed = self._claims.end_doubt(pod_uid, held)
         self._move(landed, ())
         self._freed += landed
 
     def join(self, name: str) -> None:
-        """A row was given to a node."""
+        """Takes in a node that got a row."""
         self.log.rows_version += 1
         self._groups.change_node(name)
 
     def leave(self, row: int) -> None:
-        """A node loses its row."""
+        """Takes in that a node loses its row."""
         self.log.rows_version += 1
         self._groups.leave_row(row)
 
     def relabel(self) -> None:
-        """The labels of some node have changed."""
+        """Takes in that the labels of a node have changed."""
         self.log.rows_version += 1
         self._groups.change_labels()
 
@@ -172,7 +173,7 @@ class Devices(DeviceDecisions):
         self._groups.grow(capacity)
 
     def decide_as(self, other: Devices) -> None:
-        """Takes over what another has decided."""
+        """Copies the decisions, the time and the scored resources of another."""
         for allocation in self._claims.adopt(other._claims):
             self._count(allocation, 1)
         self.today = other.today
@@ -188,7 +189,7 @@ class Devices(DeviceDecisions):
             and not _allocations_of(before)
             and landed[0].gives_as(claim.allocation)
         ):
-            # It has what it was to have, which is counted.
+            # The claim has the decided devices, which are counted already.
             return before
         self._move([*_allocations_of(before), *landed], _allocations_of(claim))
         self._freed += [each for each in landed if not each.has_same_devices(claim.allocation)]
@@ -254,7 +255,7 @@ class Devices(DeviceDecisions):
 
 
 def _compile_selectors(item: DeviceClass) -> None:
-    """Has expressions ready for the decisions to come; the first one would take longest."""
+    """Compiles the expressions of a class, so that the first decision need not wait for it."""
     for each in item.selectors:
         if each.cel is not None and len(each.cel.expression) <= _LONGEST_AHEAD:
             compile_device_expression(each.cel.expression)

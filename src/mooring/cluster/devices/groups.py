@@ -1,8 +1,8 @@
-"""Rows by what they see of devices: a claim gets the same devices on all rows of a group.
+"""Groups rows by the devices that they see: a claim gets equal devices on all rows of a group.
 
-What one node alone sees is kept as a number per row, and so is what it sees of the *wide* pools,
-those that many nodes share. Rows with equal numbers see equal pools, in the same order, with the
-same devices in use; only the names differ.
+Each row has two numbers. One stands for its *local* pools, which only nodes see that their slices
+name. The other stands for the *wide* pools, which other nodes see, too. Rows with equal numbers see
+equal pools, in the same order, with the same devices in use; only the names differ.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from .device_use import DeviceUse, PoolState
 from .models import Models
 from .pools import Pool, PoolKey, PoolStatus, PoolView
 
-#: Per row whether a choice of nodes means it.
+#: Returns, for each row, whether a choice of nodes includes it.
 MatchNodes = Callable[[NodeChoice], NDArray[np.bool_]]
 
-#: So many slices and devices of wide pools are looked at, for all that rows see of them together:
-#: about half a second. Rows beyond that see the pools as invalid.
+#: At most so many slices and devices of wide pools are read for the views of all rows, in about
+#: half a second. Rows beyond that see the pools as invalid.
 MOST_SEEN = 200_000
 
-#: As much as that is a choice of nodes, for so many rows.
+#: Matching a choice of nodes with so many rows takes as long as reading one slice or device.
 _ROWS_PER_SEEN = 200
 
-#: So many groups are kept that no row is in.
+#: At most so many groups are kept that have no rows.
 _MOST_IDLE = 256
 
-#: A pool as a row sees it, and what is in use of it.
+#: A pool as a row sees it, and which of its devices are in use.
 SeenPool = tuple[PoolView, PoolState]
 
 
 class LocalGroup:
-    """What one row, or several alike, see of the pools that are theirs alone."""
+    """Rows that see equal local pools, with the same devices in use."""
 
     __slots__ = ("key", "number", "pools", "rows")
 
     def __init__(self, key: object, number: int, pools: tuple[SeenPool, ...]) -> None:
         self.key = key
         self.number = number
-        #: As the row sees them for which the group was made.
+        #: The local pools of the row for which the group was made.
         self.pools = pools
-        #: How many rows are in it.
+        #: The number of rows in the group.
         self.rows = 0
 
 
 class WidePattern:
-    """What some rows see of the pools that nodes share."""
+    """What some rows see of the wide pools."""
 
     __slots__ = ("views",)
 
@@ -62,7 +62,7 @@ class WidePattern:
 
 
 class RowGroups:
-    """The two numbers of every row. A row is looked at again after a change that concerns it."""
+    """The two numbers of every row. A row gets new ones after a change that concerns it."""
 
     def __init__(
         self, pools: Mapping[PoolKey, Pool], use: DeviceUse, rows: Mapping[str, int]
@@ -73,42 +73,43 @@ class RowGroups:
         self.models = Models()
         self._pools_on: dict[str, dict[PoolKey, None]] = {}
         self._nodes_of: dict[PoolKey, tuple[str, ...]] = {}
-        #: What nodes see of the pools that are theirs alone, until one of these changes.
+        #: What each node sees of its local pools, until one of these changes.
         self._views_on: dict[str, tuple[PoolView, ...]] = {}
-        #: The wide pools in order.
+        #: The keys of the wide pools in order.
         self._wide: list[PoolKey] = []
         self._nothing = LocalGroup((), 0, ())
         self._by_key: dict[object, LocalGroup] = {(): self._nothing}
         self._by_number: list[LocalGroup] = [self._nothing]
         self._free: list[int] = []
-        #: Groups that no row is in, the oldest first. While a node fills up, its groups come and
-        #: go, and so do those of the next one: what is known of them is worth keeping.
+        #: Groups without rows, the oldest first. They are kept because another node that fills up
+        #: passes through the same groups.
         self._idle: dict[LocalGroup, None] = {}
-        #: Per number when a row came to be in its group, which had none: a number is given again.
+        #: For each number, the value of `given` when its group got a first row. It tells groups
+        #: apart that have the same number one after the other.
         self.births: NDArray[np.int64] = np.zeros(1, np.int64)
-        #: How often that has happened.
+        #: How many times a group without rows has got a row.
         self.given = 0
-        #: Per row the number of what it alone sees.
+        #: Per row the number of its local group.
         self.local: NDArray[np.int64] = np.zeros(0, np.int64)
-        #: Per row the number of what it sees of the wide pools.
+        #: Per row the number of its pattern of wide pools.
         self.patterns: NDArray[np.int64] = np.zeros(0, np.int64)
         self._patterns: list[WidePattern] = [WidePattern(())]
         self._stale_nodes: dict[str, None] = {}
         self._stale_pools: dict[PoolKey, None] = {}
         self._stale_patterns = True
-        #: Changes whenever a wide pool does, what is in use of it, or what nodes see of it.
+        #: Changes when a wide pool changes, its devices in use, or what nodes see of it.
         self.wide_version = 0
 
     # Changes
 
     def change_pool(self, key: PoolKey) -> None:
-        """Slices of a pool came, went or changed."""
+        """Notes that slices of a pool came, went or changed."""
         self._stale_pools[key] = None
 
     def take_in(self, key: PoolKey) -> None:
-        """Looks at a changed pool at once if it is one slice of one node, as most are.
+        """Groups the node of a changed pool at once if it is one slice for one node, as most are.
 
-        So grouping is paid slice by slice, and the first decision finds the groups made.
+        So each slice takes a little time, and the first decision finds the groups made.
         """
         pool = self._pools[key]
         if not pool.only_node or self._is_wide(key):
@@ -119,7 +120,10 @@ class RowGroups:
         self._refresh_node(pool.only_node)
 
     def change_use(self, key: PoolKey, device: str) -> tuple[str, ...] | None:
-        """A device was taken or given back; returns the nodes that see it, None if it is wide."""
+        """Notes that a device was taken or given back.
+
+        Returns the nodes that see it; None if its pool is wide.
+        """
         pool = self._pools.get(key)
         if pool is None:
             return ()
@@ -136,13 +140,13 @@ class RowGroups:
         return nodes
 
     def change_node(self, name: str) -> None:
-        """A node got its row."""
+        """Takes in a node that got its row."""
         if name in self._pools_on:
             self._refresh_node(name)
         self._stale_patterns = True
 
     def leave_row(self, row: int) -> None:
-        """A node lost its row."""
+        """Takes in that a node lost its row."""
         self._set_row(row, self._nothing)
         self._stale_patterns = True
 
@@ -161,7 +165,7 @@ class RowGroups:
 
     @property
     def count(self) -> int:
-        """How many numbers of what rows see locally there are."""
+        """Returns how many numbers of local groups there are."""
         return len(self._by_number)
 
     @property
@@ -175,22 +179,22 @@ class RowGroups:
         return self._patterns[number]
 
     def pools(self, local: LocalGroup, pattern: WidePattern) -> tuple[SeenPool, ...]:
-        """The pools of a group, in the order in which devices are taken from them."""
+        """Returns the pools of a group, in the order in which devices are taken from them."""
         wide = [(view, self._use.state(view)) for view in pattern.views]
         return tuple(sorted((*local.pools, *wide), key=_search_order))
 
     def views(self, node_name: str, row: int) -> tuple[PoolView, ...]:
-        """The same for one row, with its own names."""
+        """Returns the pools of one row in that order, with the names of its own devices."""
         wide = self._patterns[self.patterns[row]].views
         local = self._local_views(node_name)
         if not wide and len(local) < 2:
             return local
         return tuple(sorted((*local, *wide), key=lambda view: _search_order((view, None))))
 
-    # Looking again
+    # Refreshing
 
     def refresh(self, match: MatchNodes) -> None:
-        """Looks again at whatever changed."""
+        """Brings the numbers of all rows up to date."""
         if self._stale_pools:
             self._refresh_pools()
         for name in [*self._stale_nodes]:
@@ -214,8 +218,8 @@ class RowGroups:
         self._stale_pools.clear()
         if sorted(wide) != self._wide:
             self._wide = sorted(wide)
-            # Local pools now come elsewhere among the wide ones, and no longer at the same place
-            # on all rows of a group: each row gets a new one.
+            # The order of local pools among the wide ones has changed, and may differ between the
+            # rows of a group: each row gets a new group.
             self._by_key = {(): self._nothing}
             self._stale_nodes.update(dict.fromkeys(self._pools_on))
 
@@ -224,14 +228,14 @@ class RowGroups:
         return self._wide[at : at + 1] == [key]
 
     def _link(self, key: PoolKey, pool: Pool) -> None:
-        """A pool belongs to the nodes that it names."""
+        """Assigns a pool to the nodes that it names."""
         self._nodes_of[key] = pool.nodes
         for name in pool.nodes:
             self._pools_on.setdefault(name, {})[key] = None
             self._forget_node(name)
 
     def _unlink(self, key: PoolKey) -> None:
-        """A pool belongs to no node any more."""
+        """Removes a pool from its nodes."""
         for name in self._nodes_of.pop(key, ()):
             del self._pools_on[name][key]
             self._forget_node(name)
@@ -243,7 +247,7 @@ class RowGroups:
     def _local_views(self, name: str) -> tuple[PoolView, ...]:
         known = self._views_on.get(name)
         if known is None:
-            # A pool may be gone, which this node is told of when all changes are looked at.
+            # A pool may be gone that `_refresh_pools` has not removed from this node yet.
             keys = [key for key in sorted(self._pools_on.get(name, ())) if key in self._pools]
             views = [self._pools[key].view(name.__eq__, self.models) for key in keys]
             known = tuple([view for view in views if view is not None and view.matters])
@@ -251,7 +255,7 @@ class RowGroups:
         return known
 
     def _refresh_node(self, name: str) -> None:
-        """Finds the group of a node, which stands for what it sees now."""
+        """Moves the row of a node to the group for what it sees now."""
         self._stale_nodes.pop(name, None)
         row = self._rows.get(name)
         if row is None:
@@ -309,20 +313,20 @@ class RowGroups:
 
 
 class _WidePools:
-    """The wide pools, and what rows see of them: rows that the same choices mean see the same."""
+    """The wide pools, and what rows see of them: rows in the same choices have equal views."""
 
     def __init__(self, pools: Sequence[Pool], models: Models) -> None:
         self._pools = pools
         self._models = models
         self._choices = list(dict.fromkeys(each for pool in pools for each in pool.choices))
-        #: What it takes to look at all pools, whatever is seen of them.
+        #: How many slices and devices are read for one view of all pools, at least.
         self._least = sum(pool.look_size for pool in pools)
         self._left = MOST_SEEN
 
     def distinguish(
         self, match: MatchNodes, rows: NDArray[np.intp]
     ) -> Iterable[tuple[NDArray[np.intp], frozenset[NodeChoice] | None]]:
-        """Rows that the same choices mean, with these choices; None if there are too many."""
+        """Yields rows that are in the same choices, with these; None if there are too many."""
         if not len(rows):
             return
         if len(self._choices) * len(rows) > MOST_SEEN * _ROWS_PER_SEEN:
@@ -340,7 +344,7 @@ class _WidePools:
             yield rows[inverse == at], mark
 
     def look(self, mark: frozenset[NodeChoice] | None) -> tuple[PoolView, ...]:
-        """What rows see that these choices mean; nothing to be used if it is not known."""
+        """Returns what rows in these choices see; for None, all pools as invalid."""
         if mark is None:
             return self._unseen
         views = (pool.view(mark.__contains__, self._models) for pool in self._pools)

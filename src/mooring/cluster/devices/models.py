@@ -1,4 +1,4 @@
-"""Devices and pools by what they are like, so that equal ones are looked at once."""
+"""Devices and pools without their names, so that equal ones are checked once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.objects.device import CapacityPolicy, DeviceAttribute, DeviceTaint,
 from mooring.objects.node_selector import NodeSelector
 from mooring.objects.quantity import Quantity
 
-# Other effects of taints keep no claim away.
+# Taints with other effects reject no claim.
 _REPELLING = ("NoSchedule", "NoExecute")
 
 #: A counter of a pool: its set and its name.
@@ -20,22 +20,22 @@ CounterName = tuple[str, str]
 
 
 class DeviceRest:
-    """What is left of a device without its attributes; one value for all that are alike."""
+    """Stands for a device without its attributes; equal devices share one object."""
 
     __slots__ = ("__weakref__",)
 
 
 class DeviceContent:
-    """All that expressions see of a device."""
+    """The parts of a device that expressions can read."""
 
     __slots__ = ("__weakref__", "device", "driver", "is_readable", "rest")
 
     def __init__(self, driver: str, device: SliceDevice, rest: DeviceRest) -> None:
         self.driver = driver
-        #: Only attributes, capacity and whether it can be shared are set.
+        #: Only attributes, capacity and `allow_multiple_allocations` are set.
         self.device = device
         self.rest = rest
-        #: Whether all of its attributes have values. If not, no expression has an answer.
+        #: Whether all of its attributes have values. If not, every expression fails.
         self.is_readable = all(map(_has_value, (device.attributes or {}).values()))
 
 
@@ -46,14 +46,14 @@ def _has_value(attribute: DeviceAttribute) -> bool:
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """How much a device has of something, in nano-units, and how much requests take of it."""
+    """How much a device has of a capacity, in nano-units, and the policy for requests."""
 
     value: int
     policy: CapacityPolicy | None
 
 
 class DeviceModel:
-    """All of a device but its name, its pool and who uses it."""
+    """A device without its name, its pool and its users."""
 
     def __init__(
         self, content: DeviceContent, device: SliceDevice, place: DevicePlace, rest: DeviceRest
@@ -61,7 +61,7 @@ class DeviceModel:
         self.content = content
         self.place = place
         self.rest = rest
-        #: Without its name and without the nodes that it is for.
+        #: The device without its name and its choice of nodes.
         self.device = device
         self.is_shared = bool(device.allow_multiple_allocations)
         self.taints: tuple[DeviceTaint, ...] = tuple(
@@ -83,7 +83,7 @@ class DeviceModel:
 
     @cached_property
     def attributes(self) -> dict[str, tuple[str, object] | None]:
-        """Every attribute's type and value; None is a type that is not known."""
+        """Returns the type and value of every attribute; None for an unknown type."""
         return {
             name: next(
                 (
@@ -103,26 +103,26 @@ class DeviceModel:
 
 
 class DevicePlace(msgspec.Struct, frozen=True):
-    """Where a device is, seen from a node."""
+    """Where a device can be used, as a node sees it."""
 
-    #: Whether the node can use it; only devices that choose nodes by themselves may say no.
+    #: Whether the node can use it. It is False only for devices that choose their own nodes.
     is_here: bool = True
-    #: Whether a claim that has it is bound to one node.
+    #: Whether a claim that holds it can be used on one node only.
     is_local: bool = False
     selector: NodeSelector | None = None
 
 
 class PoolShape:
-    """The devices of a pool in order, as a node sees them, without names."""
+    """The devices of a pool in order, without their names, as a node sees them."""
 
     def __init__(
         self, models: tuple[DeviceModel, ...], counters: tuple[tuple[CounterName, int], ...]
     ) -> None:
         self.models = models
-        #: What is declared of each counter; devices of the pool share it.
+        #: The declared value of each counter, which the devices of the pool share.
         self.counters = counters
         self.counter_places = {name: at for at, (name, _) in enumerate(counters)}
-        #: Whether a device is either free or in use, and nothing else matters.
+        #: Whether each device is either free or taken: there are no counters and no shared devices.
         self.is_plain = not counters and not any(each.is_shared or each.counters for each in models)
         self.binds = any(each.device.binding_conditions for each in models)
 
@@ -131,7 +131,7 @@ _encode = msgspec.json.Encoder(order="sorted", enc_hook=repr).encode
 
 
 class Models:
-    """One value for all that are alike."""
+    """Keeps one object for all devices, and one for all pools, that are equal."""
 
     def __init__(self) -> None:
         self._contents: WeakValueDictionary[bytes, DeviceContent] = WeakValueDictionary()
@@ -140,7 +140,7 @@ class Models:
         self._shapes: WeakValueDictionary[object, PoolShape] = WeakValueDictionary()
 
     def model(self, driver: str, device: SliceDevice, place: DevicePlace) -> DeviceModel:
-        """What a device is like."""
+        """Returns the model of a device."""
         plain = msgspec.structs.replace(
             device, name="", node_name=None, node_selector=None, all_nodes=None
         )
@@ -153,7 +153,7 @@ class Models:
         return known
 
     def content(self, driver: str, device: SliceDevice) -> DeviceContent:
-        """What expressions see of a device."""
+        """Returns the parts of a device that expressions can read."""
         seen = SliceDevice(
             attributes=device.attributes,
             capacity={
@@ -179,10 +179,10 @@ class Models:
     def shape(
         self, models: tuple[DeviceModel, ...], counters: tuple[tuple[CounterName, int], ...]
     ) -> PoolShape:
-        """What a pool is like."""
+        """Returns the shape of a pool."""
         key = tuple(map(id, models)), counters
         known = self._shapes.get(key)
         if known is None:
-            # The shape holds the models, so that their identities stay theirs while it lives.
+            # The shape keeps the models alive, so that no other model gets one of their ids.
             known = self._shapes[key] = PoolShape(models, counters)
         return known

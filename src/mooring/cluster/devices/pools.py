@@ -1,4 +1,4 @@
-"""Pools of devices: the slices that make one up, and what a node sees of it."""
+"""Pools of devices: the slices of a pool, and the devices that a node sees of it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .models import CounterName, DeviceModel, DevicePlace, Models, PoolShape
 
 #: The driver and the name of a pool.
 PoolKey = tuple[str, str]
-#: Whether a node is meant.
+#: Returns whether a choice of nodes includes a certain node.
 IsMeant = Callable[[NodeChoice], bool]
 
 
 class PoolStatus(Enum):
-    """Whether devices may be taken from a pool."""
+    """Says whether devices may be taken from a pool."""
 
     USABLE = auto()
     #: Some of its slices are missing.
@@ -28,7 +28,7 @@ class PoolStatus(Enum):
 
 
 class PoolView:
-    """What some nodes see of a pool."""
+    """The devices that some nodes see of a pool."""
 
     def __init__(
         self, key: PoolKey, status: PoolStatus, shape: PoolShape, names: tuple[str, ...], pool: Pool
@@ -36,10 +36,11 @@ class PoolView:
         self.key = key
         self.status = status
         self.shape = shape
-        #: The devices by their place in the shape.
+        #: The names of the devices, in the order of the shape.
         self.names = names
         self.pool = pool
-        #: Equal for views that differ in names at the most. The shape lives as long as the view.
+        #: Equal for views that differ only in names. The view keeps the shape alive, so that no
+        #: other shape gets its id.
         self.look = id(shape), status.name
 
     @cached_property
@@ -48,7 +49,7 @@ class PoolView:
 
     @property
     def matters(self) -> bool:
-        """Whether it can make a difference to anyone."""
+        """Returns whether the view can affect a decision: it has devices or is not usable."""
         return bool(self.names) or self.status is not PoolStatus.USABLE
 
 
@@ -69,17 +70,17 @@ class Pool:
     def __init__(self, key: PoolKey) -> None:
         self.key = key
         self.slices: dict[str, ResourceSlice] = {}
-        #: The node of a pool that is one slice of one node, as most are; empty for others.
+        #: The node, if the pool is one slice for one node, as most are; else empty.
         self.only_node = ""
         self._views: dict[object, PoolView | None] = {}
-        #: What the devices of slices are like, where these name their node.
+        #: The models of devices, by the name of the slice, for slices that name one node.
         self._models: dict[str, tuple[DeviceModel, ...]] = {}
 
     def put(self, item: ResourceSlice, models: Models) -> None:
         self.slices[item.name] = item
         self._models.pop(item.name, None)
         self.forget()
-        # Slice by slice as they come: the first decision would take long to look at all of them.
+        # Models are made when a slice arrives: the first decision would take long to make all.
         if isinstance(item.nodes, str):
             self._models[item.name] = _make_models(item, models)
 
@@ -89,24 +90,24 @@ class Pool:
         self.forget()
 
     def forget(self) -> None:
-        """Its slices have changed."""
+        """Forgets derived values, because slices have changed."""
         self.only_node = _find_only_node(self.slices)
         self._views.clear()
         for name in _DERIVED:
             self.__dict__.pop(name, None)
 
     def known_models(self, name: str) -> tuple[DeviceModel, ...] | None:
-        """What the devices of a slice are like, if that was worked out as it came."""
+        """Returns the models of a slice's devices; None if they were not made when it arrived."""
         return self._models.get(name)
 
     @cached_property
     def ordered(self) -> tuple[ResourceSlice, ...]:
-        """The slices by name."""
+        """Returns the slices in the order of their names."""
         return tuple(self.slices[name] for name in sorted(self.slices))
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that its slices name."""
+        """Returns the nodes that its slices name."""
         if self.only_node:
             return (self.only_node,)
         named = (each.nodes for each in self.slices.values())
@@ -114,7 +115,7 @@ class Pool:
 
     @cached_property
     def choices(self) -> tuple[NodeChoice, ...]:
-        """All choices of nodes that its slices and devices make."""
+        """Returns all choices of nodes of its slices and devices."""
         found = [each.nodes for each in self.slices.values()]
         for choices in self._choices_of_devices.values():
             found += choices
@@ -122,7 +123,7 @@ class Pool:
 
     @cached_property
     def _choices_of_devices(self) -> dict[str, tuple[NodeChoice, ...]]:
-        """The choices that devices make, of slices where each device has nodes of its own."""
+        """Returns the choices of devices, by slice, for slices whose devices choose their nodes."""
         return {
             name: tuple(map(_device_choice, each.devices))
             for name, each in self.slices.items()
@@ -131,25 +132,31 @@ class Pool:
 
     @property
     def look_size(self) -> int:
-        """What it takes to look at it from a node: slices, and devices with nodes of their own."""
+        """Returns the number of slices, plus that of devices that choose their own nodes.
+
+        The time to make a view grows with it.
+        """
         return len(self.slices) + sum(map(len, self._choices_of_devices.values()))
 
     @cached_property
     def is_wide(self) -> bool:
-        """Whether nodes can see it that its slices do not name."""
+        """Returns whether nodes can see the pool that its slices do not name."""
         if self.only_node:
             return False
         if any(not isinstance(each.nodes, str) for each in self.slices.values()):
             return True
         if not any(each.counters for each in self.slices.values()):
             return False
-        # Counters are seen from everywhere; they matter there if something is wrong with them.
+        # All nodes see counters. Nodes without devices are affected only if the pool is not usable.
         elsewhere = self.view(lambda choice: False, Models())
         return elsewhere is not None and elsewhere.matters
 
     @cached_property
     def nodes_of_device(self) -> dict[str, tuple[str, ...]] | None:
-        """Which nodes see a device; None if all of its nodes see whether any device is in use."""
+        """Returns the nodes that see each device.
+
+        None if the use of any device concerns all nodes of the pool, as with counters.
+        """
         if self.is_wide or any(each.counters for each in self.slices.values()):
             return None
         found: dict[str, dict[str, None]] = {}
@@ -160,7 +167,7 @@ class Pool:
         return {name: tuple(nodes) for name, nodes in found.items()}
 
     def view(self, is_meant: IsMeant, models: Models) -> PoolView | None:
-        """What a node sees of the pool; None if it sees nothing, or only what is out of date."""
+        """Returns what a node sees of the pool; None for nothing, or only outdated slices."""
         of_devices = self._choices_of_devices
         meant = [
             each
@@ -169,7 +176,7 @@ class Pool:
         ]
         if not meant:
             return None
-        # By slice, of devices with nodes of their own whether the node can use them.
+        # By slice: for each device that chooses its own nodes, whether the node can use it.
         here = [tuple(map(is_meant, of_devices.get(each.name, ()))) for each in meant]
         key = tuple([(each.name, flags) for each, flags in zip(meant, here, strict=True)])
         if key not in self._views:
@@ -205,7 +212,7 @@ class Pool:
         return PoolView(self.key, PoolStatus.USABLE, shape, names, self)
 
     def consumption(self, device_name: str) -> Iterable[tuple[CounterName, int]]:
-        """What a device takes of the counters of the pool, in the newest slice that has it."""
+        """Yields what a device takes of each counter, as its newest slice says."""
         found = self._newest_devices.get(device_name)
         for taken in (found.consumes_counters if found else None) or ():
             for name, counter in (taken.counters or {}).items():
@@ -213,13 +220,14 @@ class Pool:
 
     @cached_property
     def _newest_devices(self) -> dict[str, SliceDevice]:
-        """The devices by name, each as in the newest slice that has it."""
+        """Returns the devices by name, each from the newest slice that has it."""
         found: dict[str, SliceDevice] = {}
         generations: dict[str, int] = {}
         for each in self.ordered:
             for device in each.devices:
                 known = generations.get(device.name, -1)
-                # Within a slice the last one of a name counts, among like slices the first.
+                # Of equal names, the last in a slice counts, and the first of slices of one
+                # generation.
                 if each.generation > known:
                     found[device.name] = device
             generations.update(
@@ -231,7 +239,7 @@ class Pool:
 
 
 def _find_only_node(slices: Mapping[str, ResourceSlice]) -> str:
-    """The node of the one slice that there is; nothing if that is for others, too."""
+    """Returns the node of a pool with one slice for one node; else an empty name."""
     if len(slices) != 1:
         return ""
     (only,) = slices.values()
@@ -263,7 +271,7 @@ def _place(item: ResourceSlice, device: SliceDevice, is_here: bool) -> DevicePla
 def _make_models(
     item: ResourceSlice, models: Models, here: Iterable[bool] = repeat(True)
 ) -> tuple[DeviceModel, ...]:
-    """What the devices of a slice are like, seen from a node which can use some of them."""
+    """Returns the models of a slice's devices; `here` says which of them the node can use."""
     model, driver = models.model, item.driver
     if isinstance(item.nodes, str) and not item.is_per_device:
         return tuple([model(driver, device, _LOCAL) for device in item.devices])
