@@ -1,4 +1,4 @@
-"""What changed, where and since when: the generation of the cluster and a log of row changes."""
+"""The log of row changes: what changed, on which row, and since which generation."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-# A row number that stands for the cluster as a whole: namespaces, services, the number of nodes.
+# A row number that stands for the whole cluster: namespaces, services, the number of nodes.
 EVERYWHERE = -1
 
 
-# The log keeps at least so many changes, and so many per row of a large cluster: a reader
-# that lags behind further starts anew.
+# The log keeps at least so many changes, and so many per row of a large cluster. A reader that is
+# further behind reads everything again.
 _LEAST_KEPT = 65_536
 _KEPT_PER_ROW = 4
 
-# So many changes are sorted by row, whatever the number of rows; more are united in a column.
+# Up to so many changes are sorted by row, whatever the number of rows; more are united in a column.
 _MOST_SORTED = 512
 
 
@@ -48,13 +48,13 @@ class Change(IntFlag):
     #: A pod with affinity terms of its own came or went.
     TERMS = 1 << 15
     ANNOTATIONS = 1 << 16
-    #: A pod that tolerates no others came or went, or is kept a place.
+    #: A pod that tolerates no others came or went, or its nomination began or ended.
     EXCLUSIVE = 1 << 17
-    #: A pod came or went that is neither a daemonset's nor a static one.
+    #: A pod came or went that is neither of a daemonset nor static.
     ORDINARY = 1 << 18
     #: Devices were published, changed or withdrawn.
     SLICES = 1 << 19
-    #: Devices were given to a claim, or given back.
+    #: Devices were given to a claim or given back.
     CLAIMS = 1 << 20
     #: A class of devices changed.
     CLASSES = 1 << 21
@@ -62,12 +62,12 @@ class Change(IntFlag):
     CONDITIONS = 1 << 22
     #: The annotations of a pod that runs.
     POD_ANNOTATIONS = 1 << 23
-    #: What is reported of a pod that runs: phase, conditions, start, granted resources.
+    #: The status of a pod that runs: phase, conditions, start, granted resources.
     POD_STATUS = 1 << 24
     BUDGETS = 1 << 25
-    #: Room is kept for a gang, or no longer.
+    #: Room is kept for a gang, or is kept no longer.
     KEPT_ROOM = 1 << 26
-    #: Claims, volumes, classes and drivers themselves, whoever uses them.
+    #: Claims, volumes, classes and drivers themselves, whether pods use them or not.
     STORAGE = 1 << 27
 
     NONE = 0
@@ -76,7 +76,7 @@ class Change(IntFlag):
     ALL = (1 << 62) - 1
 
 
-# Kinds that happen all the time and that few plugins read: noted only where one does.
+# Kinds that are frequent and that few plugins read: they are noted only if a plugin reads them.
 _ON_DEMAND = int(
     Change.ANNOTATIONS | Change.CONDITIONS | Change.POD_ANNOTATIONS | Change.POD_STATUS
 )
@@ -84,12 +84,12 @@ _ON_DEMAND = int(
 
 @cache
 def leave_out(kinds: Change, others: Change) -> Change:
-    """The kinds without others. Found out once, since combining flags of an enum is slow."""
+    """Returns the kinds without others. Cached, because combining flags of an enum is slow."""
     return kinds & ~others
 
 
 def unite(kinds: Iterable[int]) -> int:
-    """All kinds of change in one."""
+    """Returns all kinds of change in one number."""
     union = 0
     for each in kinds:
         union |= each
@@ -97,7 +97,7 @@ def unite(kinds: Iterable[int]) -> int:
 
 
 class Scope(StrEnum):
-    """How far a change on one row reaches in a plugin's answers."""
+    """Where a change on one row can alter a plugin's answers: there, in a domain, or anywhere."""
 
     ROW = "row"
     DOMAIN = "domain"
@@ -106,11 +106,11 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """Many rows that changed, each once, and how."""
+    """Rows that changed, each once, with their kinds of change."""
 
     rows: NDArray[np.intp]
     kinds: NDArray[np.int64]
-    #: What changed for the cluster as a whole.
+    #: The kinds of change of the whole cluster.
     everywhere: int = 0
 
     @classmethod
@@ -121,7 +121,7 @@ class RowChanges:
         )
 
     def unite(self) -> int:
-        """All kinds of change of rows in one."""
+        """Returns all kinds of change of the rows in one number."""
         return int(np.bitwise_or.reduce(self.kinds)) if len(self.kinds) else 0
 
     def by_row(self) -> dict[int, int]:
@@ -129,15 +129,15 @@ class RowChanges:
 
 
 class ChangeLog:
-    """Row changes in order. A generation is a position in the log."""
+    """The row changes in order. A generation is a position in the log."""
 
     def __init__(self, keep: int = _LEAST_KEPT) -> None:
-        #: How many changes there were: where in the log the next one goes.
+        #: The number of changes so far, which is the position of the next one.
         self.generation = 0
         self._dropped = 0
-        #: How many entries are worth keeping.
+        #: At least so many entries are kept.
         self.keep = keep
-        # The rows and kinds of entries.
+        # The row and the kinds of each entry.
         self._rows, self._kinds = array("q"), array("q")
         #: The row and the kinds of the last change; None if it is not known.
         self.newest: tuple[int, int] | None = None
@@ -145,7 +145,7 @@ class ChangeLog:
         self.heeded = -1
 
     def heed(self, kinds: int) -> None:
-        """Somebody reads these kinds of change, and nobody reads any others."""
+        """Sets the kinds of change that plugins read; of frequent kinds, no others are noted."""
         self.heeded = ~(_ON_DEMAND & ~int(kinds))
 
     def note(self, row: int, kinds: int) -> None:
@@ -159,7 +159,10 @@ class ChangeLog:
             self._trim()
 
     def since(self, generation: int) -> dict[int, int] | None:
-        """The rows that changed after a generation and how; None when that is no longer known."""
+        """Returns the rows that changed after a generation, with their kinds of change.
+
+        None if the log has dropped some of these changes.
+        """
         if generation < self._dropped:
             return None
         if generation == self.generation - 1 and self.newest is not None:
@@ -171,14 +174,17 @@ class ChangeLog:
         return rows
 
     def unite_since(self, generation: int) -> int | None:
-        """All kinds of change after a generation in one; None when that is no longer known."""
+        """Returns all kinds of change after a generation in one number.
+
+        None if the log has dropped some of these changes.
+        """
         if generation < self._dropped:
             return None
         kinds = np.frombuffer(self._kinds[generation - self._dropped :], np.int64)
         return int(np.bitwise_or.reduce(kinds))
 
     def gather(self, generation: int) -> RowChanges | None:
-        """The same as `since` for readers who are many changes behind, which takes them at once."""
+        """Returns what `since` does, as columns: faster for readers many changes behind."""
         if generation < self._dropped:
             return None
         start = generation - self._dropped
@@ -186,18 +192,21 @@ class ChangeLog:
         kinds = np.frombuffer(self._kinds[start:], np.int64)
         if 0 < len(rows) <= _MOST_SORTED:
             return _unite_sorted(rows, kinds)
-        # The first place stands for the cluster as a whole.
+        # The first position stands for the whole cluster.
         by_row = np.zeros(int(rows.max(initial=EVERYWHERE)) + 2, np.int64)
         np.bitwise_or.at(by_row, rows - EVERYWHERE, kinds)
         changed = np.flatnonzero(by_row[1:])
         return RowChanges(changed, by_row[1:][changed], int(by_row[0]))
 
     def grow(self, rows: int) -> None:
-        """The cluster has so many rows now."""
+        """Keeps more entries, because the cluster has so many rows now."""
         self.keep = max(self.keep, _KEPT_PER_ROW * rows)
 
     def restart(self) -> None:
-        """Everything may have changed: nothing is known of any generation before this one."""
+        """Drops all entries, because everything may have changed.
+
+        `since` returns None for every generation before this one.
+        """
         del self._rows[:], self._kinds[:]
         self.newest = None
         self.generation += 1

@@ -1,4 +1,4 @@
-"""The cluster's only writer: every change of nodes and pods goes through here."""
+"""The only writer of the cluster: it makes every change of nodes, pods and other objects."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from .tally import Tallies
 from .usage import RETOLD, count_requests, counts_alike, find_retold, nomination_change, pod_change
 from .workloads import Workloads
 
-# What `NodeDerived` is worked out from.
+# The kinds of change that `NodeDerived` depends on.
 _DERIVED_FROM = int(Change.LABELS | Change.TAINTS | Change.MEMBERSHIP)
 
 
 class UnknownNode(LookupError):
-    """A pod was to be placed on a node that is not there."""
+    """A pod was to be placed on a node that does not exist."""
 
 
 class Cluster:
-    """Nodes and the pods on them. A pod on a node that is not known yet waits for it."""
+    """Nodes and the pods on them. A pod on an unknown node counts once that node is known."""
 
     def __init__(self, handles: HandleRegistry | None = None, links: GroupLinks = NO_LINKS) -> None:
         columns = Columns()
@@ -50,7 +50,7 @@ class Cluster:
         pods: list[dict[str, Pod]] = []
         storage = Storage(lambda: self._note(EVERYWHERE, OBJECT_CHANGE))
         label_keys = LabelKeys()
-        #: What plugins keep of nodes beyond their own resources, and the objects that tell it.
+        #: The extended resources that plugins keep for nodes, and the objects that define them.
         self.extended = ExtendedResources(
             handles or HandleRegistry(), rows, pods, self._note, columns.capacity
         )
@@ -78,11 +78,11 @@ class Cluster:
             extended=self.extended,
             devices=Devices(rows, self._note),
         )
-        #: The groups of pods; the same object as long as the cluster lives.
+        #: The groups of pods. `adopt` does not replace this object.
         self.groups: KnownGroups = self._state.groups
         self._state.devices.grow(columns.capacity)
-        # Code 0 is a node without taints, features and resources, for as long as the cluster lives:
-        # rows that have no node point at it too.
+        # Code 0 stands for no taints, features and resources as long as the cluster exists: rows
+        # that have no node have it, too.
         self._state.taints.acquire(())
         self._state.features.acquire(frozenset())
         self._state.resource_names.acquire(frozenset())
@@ -97,7 +97,7 @@ class Cluster:
     # Nodes
 
     def put_node(self, node: Node) -> Node | None:
-        """Adds or updates a node; returns what it was before."""
+        """Adds or updates a node; returns its previous form."""
         row = self._state.rows.get(node.name)
         before = None if row is None else self.nodes.node(row)
         if row is None or before is None:
@@ -109,7 +109,7 @@ class Cluster:
         return before
 
     def remove_node(self, name: str) -> Node | None:
-        """Removes a node; its pods stay known and count nowhere."""
+        """Removes a node; its pods stay known and are counted on no row."""
         row = self._state.rows.get(name)
         if row is None:
             return None
@@ -134,7 +134,8 @@ class Cluster:
 
     def _add_node(self, node: Node) -> None:
         row = self._new_row()
-        # Before the row has a name: nominations to it are counted once, at the end.
+        # This is done before the row has a name, so that nominations to it are counted once, at
+        # the end.
         self._set_allocatable(row, (), node)
         fill_row(self._state, row, node)
         self._storage.join(row, node.name)
@@ -158,7 +159,7 @@ class Cluster:
     def _update_labels(self, row: int, before: Node, node: Node) -> Change:
         if node.labels == before.labels:
             return Change.NONE
-        # Pods count in the domains of their node, so they leave the old ones and enter the new.
+        # Pods are counted in the domains of their node: they leave the old ones and enter the new.
         pods = list(self._state.pods[row].values())
         for pod in pods:
             self._detach(pod, row, pod_change(pod))
@@ -172,16 +173,16 @@ class Cluster:
     # Pods
 
     def pod(self, uid: str) -> Pod | None:
-        """A pod that is placed or assumed."""
+        """Returns a placed or assumed pod."""
         return self._pods.get(uid)
 
     @property
     def pods(self) -> Mapping[str, Pod]:
-        """All placed and assumed pods, by uid."""
+        """Returns all placed and assumed pods, by uid."""
         return self._pods
 
     def newest_pods(self) -> Iterator[Pod]:
-        """All placed and assumed pods, beginning with the one that came last."""
+        """Returns all placed and assumed pods, the newest first."""
         return reversed(self._pods.values())
 
     def is_assumed(self, uid: str) -> bool:
@@ -189,7 +190,7 @@ class Cluster:
 
     @property
     def assumed(self) -> AbstractSet[str]:
-        """The uids of the pods that are assumed on their nodes: no object says so yet."""
+        """Returns the uids of the assumed pods: no object has them on their nodes yet."""
         return self._assumed
 
     @property
@@ -197,7 +198,7 @@ class Cluster:
         return len(self._assumed)
 
     def assume(self, pod: Pod, node_name: str) -> Pod:
-        """Counts a pod on a node from now on, before anyone has confirmed it."""
+        """Counts a pod on a node before its binding is confirmed; returns the pod on that node."""
         if node_name not in self._state.rows:
             raise UnknownNode(node_name)
         if pod.uid in self._pods:
@@ -208,13 +209,13 @@ class Cluster:
         return placed
 
     def forget(self, uid: str) -> Pod | None:
-        """Takes an assumption back; a confirmed pod is not touched."""
+        """Removes an assumed pod; a confirmed pod stays."""
         if uid not in self._assumed:
             return None
         return self.remove_pod(uid)
 
     def put_pod(self, pod: Pod) -> Pod | None:
-        """A pod was seen on a node: new, confirmed, moved or changed. Returns what was known."""
+        """Adds, confirms, moves or updates a pod on a node; returns its previous form."""
         state, uid = self._state, pod.uid
         known = self._pods.get(uid)
         self._assumed.discard(uid)
@@ -230,7 +231,7 @@ class Cluster:
         return known
 
     def remove_pod(self, uid: str) -> Pod | None:
-        """A pod is gone."""
+        """Removes a pod that is gone; returns its last form."""
         pod = self._pods.get(uid)
         if pod is not None:
             self._displace(pod)
@@ -242,7 +243,7 @@ class Cluster:
     # Nominations
 
     def nominate(self, pod: Pod, node_name: str) -> None:
-        """Notes where a pod waits for a place; an empty name ends the nomination."""
+        """Notes the node that a pod is nominated to; an empty name ends the nomination."""
         nominations = self._state.nominations
         if not node_name and not nominations:
             return
@@ -258,12 +259,12 @@ class Cluster:
             nominations.put(pod, node_name)
             self._state.storage.nominated.put(pod)
             self._count_nominated(pod, node_name, 1)
-            # While others are filtered it counts as running, and its terms may repel them.
+            # Filters count it as running for other pods, and its terms may reject them.
             for term in pod.terms.anti_affinity:
                 label_keys.add(term.selector)
 
     def keep_room(self, kept: KeptRoom | None) -> None:
-        """Keeps the room of some nodes for a gang; None is for nobody."""
+        """Keeps the room of some nodes for a gang; None keeps no room."""
         before, self._state.kept_room = self._state.kept_room, kept
         if before == kept:
             return
@@ -288,90 +289,93 @@ class Cluster:
     # Pod groups
 
     def put_group(self, group: PodGroup) -> PodGroup | None:
-        """Adds or updates a group of pods; returns what it was before."""
+        """Adds or updates a group of pods; returns its previous form."""
         return self._state.groups.put(group)
 
     def remove_group(self, group: PodGroup) -> PodGroup | None:
         return self._state.groups.drop(group)
 
     def expect(self, pod: Pod) -> None:
-        """A pod waits for a node: its group has one more member, or a newer form of it."""
+        """Adds a waiting pod to its group, or updates it there."""
         if self._state.groups.are_used:
             self._state.groups.expect(pod)
 
     def dismiss(self, pod: Pod) -> None:
-        """A pod waits for a node no more."""
+        """Removes a pod that waits no more from its group."""
         if self._state.groups.are_used:
             self._state.groups.dismiss(pod)
 
     # Trials
 
     def lift(self, uid: str) -> Pod | None:
-        """Takes a pod off its node until `put_back`: what it reserved stays reserved."""
+        """Removes a pod from its node until `put_back`; its reservations stay."""
         pod = self._pods.get(uid)
         if pod is not None:
             self._displace(pod)
         return pod
 
     def put_back(self, pod: Pod) -> None:
-        """Returns a pod that was lifted; one that was assumed is assumed again."""
+        """Puts a lifted pod back on its node; one that was assumed is assumed again."""
         self._place(pod)
 
     # Storage
 
     def put_storage(self, item: StorageObject) -> StorageObject | None:
-        """Adds or updates a volume, a claim or what surrounds them; returns what it was before."""
+        """Adds or updates a storage object; returns its previous form."""
         return self._storage.put(item)
 
     def remove_storage(self, item: StorageObject) -> None:
         self._storage.remove(item)
 
     def follow_claims(self, pod: Pod) -> None:
-        """From now on, a change of the claims of a waiting pod is told, once."""
+        """Follows the claims of a waiting pod, for `take_changed_claims`."""
         storage = self._state.storage
         storage.followed.follow(pod.uid, storage.things_of(pod) or ())
 
     def forget_claims(self, uid: str) -> None:
-        """A pod waits no more."""
+        """Stops following the claims of a pod."""
         self._state.storage.followed.forget(uid)
 
     def take_changed_claims(self) -> list[str]:
-        """The waiting pods of whose claims something has changed."""
+        """Returns, once, the uids of the waiting pods whose claims have changed."""
         return self._state.storage.followed.take_changed()
 
     # Devices
 
     def put_device(self, item: DeviceObject) -> DeviceObject | None:
-        """Adds or updates a claim, a class or a slice; returns what it was before."""
+        """Adds or updates a claim, a class or a slice; returns its previous form."""
         return self._state.devices.put(item)
 
     def remove_device(self, item: DeviceObject) -> None:
         self._state.devices.remove(item)
 
     def revoke_claims(self, uid: str) -> None:
-        """What was being written about a pod's claims is taken back; its devices stay in use."""
+        """Notes that a decision about a pod's claims was taken back while it was being written.
+
+        Its devices stay in use until `end_doubt`.
+        """
         self._state.devices.revoke(uid)
 
     def end_doubt(self, uid: str, held: Mapping[str, str]) -> None:
-        """What was taken back for a pod is free, but for claims that have devices all the same.
+        """Frees the devices of a decision that was taken back, except those that claims have.
 
-        `held` are the uids of these, each with the version in which it was read.
+        `held` has the uids of these claims, each with the version that was read.
         """
         self._state.devices.end_doubt(uid, held)
 
     def take_freed_devices(self) -> list[Allocation]:
-        """What was decided, and is free because nothing came of it; told once."""
+        """Returns, once, the decided allocations that are free because no claim got them."""
         return self._state.devices.take_freed()
 
     def tell_time(self, today: float) -> None:
-        """What time of day it is, in seconds since the epoch."""
+        """Sets the time, in seconds since the epoch."""
         self._state.devices.today = today
 
     # Counting anew
 
     def adopt(self, other: Cluster) -> None:
-        """Takes over what another cluster has counted, and forgets what this one had."""
-        # What was worked out for an earlier version must not be taken for that of a later one.
+        """Replaces the objects and counts of this cluster with those of another."""
+        # Versions must grow, so that no value derived from an earlier state seems current.
         other._state.label_keys.version += self._state.label_keys.version + 1
         other._state.workloads.version += self._state.workloads.version + 1
         self.extended.adopt(other.extended)
@@ -393,7 +397,7 @@ class Cluster:
         self.changes.restart()
 
     def sweep(self) -> None:
-        """Drops what was worked out and not asked for since the last sweep. To be called rarely."""
+        """Drops derived values that were not asked for since the last sweep. Call it rarely."""
         state = self._state
         state.labels.sweep()
         state.tallies.sweep()
@@ -440,7 +444,7 @@ class Cluster:
             self._note_pod(pod, row, kinds)
 
     def _note_pod(self, pod: Pod, row: int, kinds: int) -> None:
-        """A pod came or went: notes what that changes on its row."""
+        """Notes what a pod that came or went changes on its row."""
         extended = self._state.extended
         self.changes.note(row, kinds | extended.kinds(pod) if extended.is_used else kinds)
 
@@ -480,7 +484,7 @@ class Cluster:
             self._state.pod_table.add(pod, row)
 
     def _detach(self, pod: Pod, row: int, kinds: int) -> None:
-        """Takes a pod off a row; it is still known."""
+        """Removes a pod from a row; it is still known."""
         self._state.extended.remove_pod(pod, row)
         del self._state.pods[row][pod.uid]
         self._count(pod, row, -1, kinds)
@@ -506,7 +510,7 @@ class Cluster:
             self._refresh_resources()
 
     def _refresh_resources(self) -> None:
-        """Resources have other places than before: what is kept by place is made anew."""
+        """Rebuilds what is kept by the position of a resource, because positions have changed."""
         state = self._state
         state.facts.clear()
         state.pod_table = None
@@ -533,7 +537,7 @@ class Cluster:
         return row
 
     def _note(self, row: int, kinds: int) -> None:
-        # Plain integers: combining flags of an enum takes many times as long.
+        # Plain integers are used, because combining flags of an enum takes many times as long.
         kinds = int(kinds)
         self._state.facts.pop(row, None)
         if kinds & _DERIVED_FROM:
@@ -549,7 +553,7 @@ class Cluster:
         row = self._state.rows.get(node_name)
         if row is not None:
             self._state.nominations.count(pod, row, amount, self._state.columns)
-            # It counts for no sum, so that what is known of the row in plain numbers stays.
+            # It changes no sum of the row, so the facts of the row stay valid.
             self.changes.note(row, nomination_change(pod))
 
 

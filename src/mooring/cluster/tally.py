@@ -1,4 +1,4 @@
-"""Running counts of the pods that a selector matches: per row, and per topology domain."""
+"""Counts of the pods that a selector matches, per row and per topology domain, kept current."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ from .labels import ABSENT, LabelColumn
 
 Mask = NDArray[np.bool_]
 
-# Pods that are counted by one selector and differ in the nodes that they allow are few.
+# A tally keeps counts for up to so many masks of rows: few pods of one selector differ in the
+# nodes that they allow.
 _PARTS = 8
 
-# Tallies may take so many bytes; at 5,000 nodes that is room for several hundred.
+# All tallies together take at most so many bytes: several hundred tallies at 5,000 nodes.
 _MOST_BYTES = 32 * 2**20
 _FEWEST_TALLIES = 64
-# A count per row, and one per domain where every row is its own.
+# A count of 4 bytes per row, and one of 8 bytes per domain, of which there may be one per row.
 _BYTES_PER_ROW = 12
 
-# Of pods in so few domains, each is noted by itself: most terms of running pods are theirs alone.
+# Counts of up to so many domains are kept in a dictionary instead of an array: most terms of
+# running pods belong to one pod.
 _FEW_DOMAINS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class PodMatch:
-    """Which pods are counted: those that match every (namespaces, selector) pair.
+    """Matches the pods that match every (namespaces, selector) pair.
 
     Namespaces of None are all namespaces.
     """
 
     pairs: tuple[tuple[frozenset[str] | None, Selector], ...]
     skip_terminating: bool = False
-    #: Tallies are looked up for every pod that is counted.
+    #: Kept, because tallies are looked up often.
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,20 +61,21 @@ class PodMatch:
 
     @property
     def anchor(self) -> Selector:
-        """The selector by which the match is found from a pod's labels."""
+        """Returns the selector by which an index finds the match from a pod's labels."""
         return self.pairs[0][1] if self.pairs else EVERYTHING
 
 
 class Tally:
-    """How many matching pods there are on each row, and in each domain of the keys asked for."""
+    """The number of matching pods on each row, and in each domain of the requested keys."""
 
     def __init__(self, match: PodMatch, by_row: NDArray[np.int32]) -> None:
         self.match = match
         self.by_row = by_row
-        #: No row has had more pods.
+        #: The largest count that any row has had.
         self.highest = int(by_row.max(initial=0))
         self._domains: dict[str, DomainCounts] = {}
-        #: By key and the identity of the rows that count, which each keeps alive.
+        #: Counts for some rows only, by topology key and the id of the mask of these rows. Each
+        #: keeps its mask alive, so that no other mask gets the id.
         self._parts: dict[tuple[str, int], DomainCounts] = {}
 
     def add(self, row: int, amount: int) -> None:
@@ -85,19 +88,20 @@ class Tally:
             part.add(row, amount)
 
     def in_domains(self, column: LabelColumn) -> DomainCounts:
-        """Counts per value of a topology key, kept from now on."""
+        """Returns the counts per value of a topology key, which are kept current from now on."""
         known = self._domains.get(column.key)
         if known is None:
             known = DomainCounts.of(self.by_row, column)
-            # A key that no node has needs no count that follows the pods.
+            # For a key that no node has, all counts stay 0.
             if column.filled:
                 self._domains[column.key] = known
         return known
 
     def in_domains_among(self, column: LabelColumn, rows: Mask) -> DomainCounts:
-        """The same for some rows only, kept for as long as nodes are as they are.
+        """Returns the counts per value for some rows only.
 
-        The rows are those of `NodeDerived`: a mask that is made anew for each pod is counted anew.
+        They are kept until a node comes, goes or changes its labels or taints. The mask should
+        come from `NodeDerived`: for each new mask, pods are counted anew.
         """
         known = self._parts.get((column.key, id(rows)))
         if known is None:
@@ -123,14 +127,14 @@ class Tally:
 
 
 class DomainCounts:
-    """A count per value of a topology key, by the code of the value."""
+    """The count for each value of a topology key, by the code of the value."""
 
     def __init__(self, column: LabelColumn, among: Mask | None = None) -> None:
         self.column = column
-        #: The rows that count; None is every row.
+        #: The rows that are counted; None for all.
         self.among = among
         self.total = 0
-        #: The counts of few domains by code; None once there are many.
+        #: The counts by code while there are few domains; None once there are many.
         self._few: dict[int, int] | None = {}
         self._counts: NDArray[np.int64] = _NO_COUNTS
 
@@ -138,7 +142,7 @@ class DomainCounts:
     def of(
         cls, by_row: NDArray[np.int32], column: LabelColumn, among: Mask | None = None
     ) -> DomainCounts:
-        """The sums of what is counted per row."""
+        """Returns the sums of the counts per row."""
         made = cls(column, among)
         made._few = None
         codes = column.codes[: len(by_row)]
@@ -169,7 +173,7 @@ class DomainCounts:
         self._counts[code] += amount
 
     def counts(self) -> NDArray[np.int64]:
-        """int64 per code and one place more, which is 0, so that ABSENT finds nothing."""
+        """Returns the count of each code, and a 0 at the end, which ABSENT (-1) reads."""
         need = len(self.column.vocabulary) + 1
         if self._few is not None:
             counts = np.zeros(need, np.int64)
@@ -180,7 +184,7 @@ class DomainCounts:
         return self._counts[:need]
 
     def add_to(self, sums: NDArray[np.int64], weight: int) -> None:
-        """Adds the weighed counts to sums per code."""
+        """Adds the counts, times a weight, to sums per code."""
         if self._few is None:
             counts = self.counts()
             sums += counts if weight == 1 else counts * weight
@@ -193,20 +197,21 @@ _NO_COUNTS: NDArray[np.int64] = np.zeros(0, np.int64)
 
 
 class Tallies:
-    """The tallies in use, each found by what it matches and by the pods it counts."""
+    """The tallies in use, found by their match and by the labels of pods that they may count."""
 
     def __init__(self, placed: Callable[[], Iterable[tuple[int, Pod]]], capacity: int) -> None:
         self._placed = placed
-        #: Made when a new tally is asked for, dropped when it is far behind.
+        #: Made for a new tally, and dropped when it is many changes behind.
         self._pods: PodIndex | None = None
-        #: Whether anybody counts. A plain value, since every pod that comes or goes looks.
+        #: Whether there are tallies. It is a plain value, because every pod that comes or goes
+        #: reads it.
         self.are_there = False
         self._tallies: Recent[PodMatch, Tally] = Recent(_FEWEST_TALLIES)
         self._index: SelectorIndex[Tally] = SelectorIndex()
         self.grow(capacity)
 
     def tally(self, match: PodMatch) -> Tally:
-        """The tally of a match; a new one counts all placed pods once."""
+        """Returns the tally of a match; a new one counts all placed pods once."""
         known = self._tallies.get(match)
         if known is None:
             self.are_there = True
@@ -221,7 +226,7 @@ class Tallies:
         return known
 
     def count(self, pod: Pod, row: int, amount: int) -> None:
-        """A pod came to (1) or left (-1) a row."""
+        """Counts a pod that came to (1) or left (-1) a row."""
         if self._pods is not None and not self._pods.note(PodChange.of(pod, row, amount)):
             self._pods = None
         for tally in self._index.candidates(pod.labels):
@@ -235,12 +240,12 @@ class Tallies:
             tally.grow(capacity)
 
     def forget_parts(self) -> None:
-        """Labels or taints of nodes have changed: which rows count may have, too."""
+        """Forgets the counts for some rows only, because nodes, labels or taints have changed."""
         for tally in self._tallies:
             tally.forget_parts()
 
     def sweep(self) -> None:
-        """Drops the tallies that nobody asked for lately."""
+        """Drops the tallies that were not asked for since the last sweep."""
         self._discard(self._tallies.sweep())
         if not self._tallies:
             self._pods, self.are_there = None, False

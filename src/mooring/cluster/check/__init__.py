@@ -1,4 +1,4 @@
-"""Rebuilding everything from objects and comparing: the invariant behind every test."""
+"""Checks the invariant behind every test: a cluster equals one rebuilt from its objects."""
 
 from .rows import check
 

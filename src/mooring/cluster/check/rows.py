@@ -1,4 +1,4 @@
-"""Rebuilding everything from objects and comparing: the invariant behind every test."""
+"""Checks the invariant behind every test: a cluster equals one rebuilt from its objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .storage_and_devices import check_devices, check_extended, check_storage, r
 
 
 def check(cluster: Cluster) -> None:
-    """Raises AssertionError naming the first thing that does not follow from the objects."""
+    """Raises AssertionError naming the first value that differs from the rebuilt cluster's."""
     state = cluster._state
     _check_rows(state)
     _check_codes(state)
@@ -79,7 +79,7 @@ def _rebuild(cluster: Cluster) -> Cluster:
 
 
 def _row(nodes: Nodes, row: int) -> dict[str, Any]:
-    """What a row says, in terms that do not depend on row numbers and codes."""
+    """Returns the values of a row in terms that do not depend on row numbers and codes."""
     return {
         "allocatable": _amounts(nodes, nodes.allocatable[:, row].tolist()),
         "requested": _amounts(nodes, nodes.requested[:, row].tolist()),
@@ -114,7 +114,7 @@ def _check_codes(state: State) -> None:
 
 
 def _same_codes(what: str, vocabulary: Vocabulary[Any], codes: NDArray[np.intp]) -> None:
-    # Code 0 stays, for rows without a node too.
+    # Code 0 is always in use: rows without a node have it.
     used = {vocabulary.values[code] for code in {0, *codes.tolist()}}
     _same(f"{what} with a code", set(vocabulary.in_use()), used)
 
@@ -145,7 +145,7 @@ def _check_dead_rows(state: State) -> None:
 
 
 def _check_coexisting(state: State) -> None:
-    """Groups and holders are what counting their pods anew finds."""
+    """Checks that counting all pods anew finds the same groups and holders."""
     anew = CoexistingPods(np.zeros_like(state.columns.coexisting.counts))
     for row, pods in enumerate(state.pods):
         for pod in pods.values():
@@ -188,7 +188,7 @@ def _counts_on(domains: DomainCounts, row: int) -> bool:
 
 
 def _check_domains(what: str, domains: DomainCounts, rows: Iterable[int]) -> None:
-    """Whether counts per domain are those of the given rows, one each time a row comes up."""
+    """Checks that counts per domain are those of the given rows; a row counts once per mention."""
     codes = domains.column.codes
     expected = Counter(int(codes[row]) for row in rows if codes[row] >= 0)
     counts = domains.counts()
@@ -203,7 +203,7 @@ def _check_standing(cluster: Cluster, rebuilt: Cluster) -> None:
 
 
 def _standing(state: State) -> dict[Any, Any]:
-    """Per distinct term the number of its pods, and of those per value of its topology key."""
+    """Returns for each term the numbers of its pods: of all, per domain, and in any domain."""
     terms = {}
     for key, standing in state.standing:
         values = standing.domains.column.vocabulary.values

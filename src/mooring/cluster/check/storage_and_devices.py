@@ -1,4 +1,4 @@
-"""The parts of the invariant that are about storage, devices and extended resources."""
+"""Checks the invariant for storage, devices and extended resources."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mooring.cluster.storage.objects import Storage
 
 
 def resources_again(kept: ExtendedResources, rebuilt: ExtendedResources) -> None:
-    """Sets the same resources, without pods, in another cluster."""
+    """Sets the resources of a cluster, without pods, in another cluster."""
     for resource_type, node_name, resource in kept.empties():
         rebuilt.set(resource_type, node_name, resource)
 
 
 def check_extended(state: State, rebuilt: State) -> None:
-    """Raises AssertionError unless everything counted is what counting anew finds."""
+    """Raises AssertionError unless counting all pods anew finds the same figures."""
     for table, other in zip(state.extended.tables(), rebuilt.extended.tables(), strict=True):
         found, expected = _collect_figures(table, state), _collect_figures(other, rebuilt)
         what = f"extended resource {table.resource_type}"
@@ -31,7 +31,7 @@ def check_extended(state: State, rebuilt: State) -> None:
 
 
 def _collect_figures(table: ExtendedTable, state: State) -> dict[str, Any]:
-    """Per node the figures, and which pods are counted."""
+    """Returns for each node its figures and the uids of the pods that are counted."""
     there = {row for name, row in state.rows.items() if name in table.by_node}
     assert table.by_row.keys() == there, f"{table.resource_type} is on rows {[*table.by_row]}"
     for name, row in state.rows.items():
@@ -59,7 +59,7 @@ def _check_columns(what: str, table: ExtendedTable, state: State) -> None:
 
 
 def check_storage(state: State, rebuilt: State) -> None:
-    """Raises AssertionError naming the first thing that does not follow from the objects."""
+    """Raises AssertionError naming the first value that differs from the rebuilt cluster's."""
     for name, row in state.rows.items():
         kept = _row(state, row)
         other = _row(rebuilt, rebuilt.rows[name])
@@ -122,7 +122,7 @@ def _check_objects(storage: Storage) -> None:
 
 
 def check_devices(state: State, kept: Nodes, rebuilt: Nodes) -> None:
-    """Raises AssertionError unless devices are in use by claims, and rows see what they should."""
+    """Raises AssertionError unless use and views of devices follow from the objects."""
     _check_use(state.devices)
     groups, others = kept.device_groups, rebuilt.device_groups
     for name, row in state.rows.items():
@@ -145,7 +145,7 @@ def _check_use(devices: Devices) -> None:
 
 
 def _collect_views(groups: RowGroups, name: str, row: int) -> list[Any]:
-    """What a row sees: by its own names, and by its group."""
+    """Returns what a row sees: the views with its own names, and the pools of its group."""
     local = groups.group(int(groups.local[row]))
     pattern = groups.pattern(int(groups.patterns[row]))
     own = [(view.key, view.status, view.names) for view in groups.views(name, row)]

@@ -1,4 +1,4 @@
-"""Volumes, claims and what surrounds them: objects, indexes, and what is used on rows."""
+"""Volumes, claims and other storage objects: their indexes, and their use on rows."""
 
 from .objects import Binding, Reservation, Storage
 from .use import CSINodeColumns, VolumeUse

@@ -1,4 +1,4 @@
-"""Waiting pods whose claims are followed, to be told of once something about them has changed."""
+"""Finds the waiting pods whose claims or volumes have changed."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from collections.abc import Hashable, Iterable
 
 
 class FollowedClaims:
-    """The pods by what their claims are known by: claims, volumes, and volumes in use."""
+    """Followed pods by the things that they depend on: claims, volumes, and volumes in use."""
 
     __slots__ = ("_changed", "_pods", "_things")
 
     def __init__(self) -> None:
         self._pods: dict[Hashable, dict[str, None]] = {}
         self._things: dict[str, tuple[Hashable, ...]] = {}
-        #: Pods of whose claims something has changed.
+        #: The uids of pods that depend on a thing that has changed.
         self._changed: dict[str, None] = {}
 
     def __len__(self) -> int:
-        """How many pods are followed."""
+        """Returns how many pods are followed."""
         return len(self._things)
 
     def has(self, thing: Hashable) -> bool:
-        """Whether any pod is followed by a thing."""
+        """Returns whether any followed pod depends on a thing."""
         return thing in self._pods
 
     def follow(self, uid: str, things: Iterable[Hashable]) -> None:
-        """From now on, a change of any of these is told, once."""
+        """Follows a pod until one of these things changes or the pod is forgotten."""
         self.forget(uid)
         known = self._things[uid] = tuple(things)
         for thing in known:
             self._pods.setdefault(thing, {})[uid] = None
 
     def forget(self, uid: str) -> None:
-        """The pod waits no more, or is followed anew."""
+        """Stops following a pod."""
         self._changed.pop(uid, None)
         for thing in self._things.pop(uid, ()):
             pods = self._pods.get(thing)
@@ -42,7 +42,7 @@ class FollowedClaims:
                     del self._pods[thing]
 
     def touch(self, thing: Hashable) -> None:
-        """Something changes of what pods are followed by."""
+        """Notes that a thing changes: the pods that depend on it are followed no more."""
         pods = self._pods.get(thing)
         if pods is None:
             return
@@ -51,13 +51,13 @@ class FollowedClaims:
             self._changed[uid] = None
 
     def touch_all(self) -> None:
-        """Anything may have changed."""
+        """Notes that any thing may have changed."""
         for uid in list(self._things):
             self.forget(uid)
             self._changed[uid] = None
 
     def take_changed(self) -> list[str]:
-        """The pods that are to be told of, which are followed no more."""
+        """Returns, once, the uids of the pods that depend on changed things."""
         changed = list(self._changed)
         self._changed.clear()
         return changed

@@ -1,4 +1,4 @@
-"""Storage objects by name and by what is looked for: assumed forms, attachments, free volumes."""
+"""Indexes of storage objects: assumed forms, attachments, and volumes by class and claim."""
 
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ T = TypeVar("T")
 
 
 class AssumedObjects(Generic[T]):
-    """An assumption lasts until the object itself confirms or contradicts it, or it is restored.
+    """Objects by name, as they were last seen and as they are assumed to be.
+
+    An assumption lasts until the object confirms or contradicts it, or until it is restored.
 
     Several pods can rely on one assumption; it is restored when the last of them gives it up.
     """
 
     def __init__(self, upheld: Callable[[T, T], T | None]) -> None:
-        #: A newer object with what is assumed of it; None when it says so, or otherwise, itself.
+        #: Returns a newer object with what is assumed of it; None if the object itself confirms or
+        #: contradicts the assumption.
         self._upheld = upheld
         self._known: dict[str, T] = {}
         self._assumed: dict[str, T] = {}
         self._owners: dict[str, set[str]] = {}
 
     def get(self, name: str) -> T | None:
-        """The object with what is assumed of it."""
+        """Returns the object with what is assumed of it."""
         return self._assumed.get(name) or self._known.get(name)
 
     def known(self, name: str) -> T | None:
-        """The object as it was last seen."""
+        """Returns the object as it was last seen."""
         return self._known.get(name)
 
     @property
@@ -39,11 +42,11 @@ class AssumedObjects(Generic[T]):
 
     @property
     def owners(self) -> Mapping[str, set[str]]:
-        """Who relies on each assumption."""
+        """Returns the uids of the pods that rely on each assumption."""
         return self._owners
 
     def __iter__(self) -> Iterator[T]:
-        """All objects, as they were last seen."""
+        """Returns all objects as they were last seen."""
         return iter(self._known.values())
 
     def put(self, name: str, item: T) -> None:
@@ -65,7 +68,7 @@ class AssumedObjects(Generic[T]):
             self._owners.setdefault(name, set()).add(owner)
 
     def assume_for(self, name: str, item: T, owners: set[str]) -> None:
-        """Several pods rely on the assumption."""
+        """Assumes the same object for several pods."""
         for owner in owners:
             self.assume(name, item, owner)
 
@@ -81,7 +84,7 @@ class AssumedObjects(Generic[T]):
 
 
 class Attachments:
-    """The attachments by name."""
+    """The attachments by name, by node and by volume."""
 
     def __init__(self) -> None:
         self._known: dict[str, VolumeAttachment] = {}
@@ -118,14 +121,14 @@ class Attachments:
 
 
 class VolumeIndex:
-    """Volumes that no claim has, by class and size; the others by the claim that has them."""
+    """Volumes without a claim by class and size, and volumes with a claim by claim."""
 
     def __init__(self) -> None:
         self._free: dict[str, list[tuple[int, str]]] = {}
         self._taken: dict[str, list[str]] = {}
 
     def free(self, class_name: str, at_least: int) -> Iterator[str]:
-        """The free volumes of a class that are large enough, the smallest first."""
+        """Yields the free volumes of a class that are large enough, the smallest first."""
         listed = self._free.get(class_name, [])
         for at in range(bisect_left(listed, (at_least, "")), len(listed)):
             yield listed[at][1]
@@ -134,7 +137,7 @@ class VolumeIndex:
         return len(self._free.get(class_name, ()))
 
     def taken_by(self, claim_key: str) -> tuple[str, ...]:
-        """The volumes whose claimRef names a claim, in the order of their names."""
+        """Returns the volumes whose claimRef names a claim, in the order of their names."""
         return tuple(self._taken.get(claim_key, ()))
 
     def add(self, volume: PersistentVolume) -> None:

@@ -1,4 +1,4 @@
-"""What claims pods have that are nominated to nodes, so that others know whether they share any."""
+"""The volumes of nominated pods, to find the pods that share one of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from mooring.objects.pod import Pod
 
 from .followed_claims import FollowedClaims
 
-#: What the claims of a pod are known by; None where that is not all.
+#: The things by which the volumes of a pod are followed; None where these do not cover them all.
 Things = tuple[Hashable, ...] | None
 
 
 class NominatedClaims:
-    """The nominated pods that have volumes, by what these are known by."""
+    """The nominated pods that have volumes, by the things that stand for these volumes."""
 
     __slots__ = ("_find_things", "_followed", "_pods", "_vague")
 
@@ -21,31 +21,31 @@ class NominatedClaims:
         self._find_things = find_things
         self._pods: dict[str, Pod] = {}
         self._followed = FollowedClaims()
-        #: Those of which not all is known.
+        #: The uids of pods with a volume that no thing stands for.
         self._vague: set[str] = set()
 
     def put(self, pod: Pod) -> None:
-        """A pod is nominated."""
+        """Adds a nominated pod."""
         if pod.spec.volumes:
             self._pods[pod.uid] = pod
             self._read(pod)
 
     def drop(self, uid: str) -> None:
-        """A nomination ends."""
+        """Removes a pod whose nomination ends."""
         if self._pods.pop(uid, None) is not None:
             self._followed.forget(uid)
             self._vague.discard(uid)
 
     def touch(self, thing: Hashable) -> None:
-        """Something changes of what claims are known by."""
+        """Notes that a thing changes."""
         self._followed.touch(thing)
 
     def touch_all(self) -> None:
-        """Anything may have changed."""
+        """Notes that any thing may have changed."""
         self._followed.touch_all()
 
     def are_shared_by(self, pod: Pod) -> bool:
-        """Whether a pod may have a volume that a nominated one has, too."""
+        """Returns whether a pod may share a volume with a nominated pod."""
         if not self._pods:
             return False
         for uid in self._followed.take_changed():

@@ -1,4 +1,4 @@
-"""Volumes, claims and what surrounds them, with the decisions that are not written yet."""
+"""Volumes, claims and other storage objects, with the decisions that are not written yet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What was decided about the claims of a pod: which volumes they get, which are provisioned."""
+    """The decision about the claims of a pod: volumes to bind, and claims to provision for."""
 
     node_name: str
     bindings: tuple[Binding, ...] = ()
@@ -46,10 +46,10 @@ class Reservation:
 
 
 class KnownStorage:
-    """The storage objects by name. Claims and volumes show what is assumed of them."""
+    """The storage objects by name. Claims and volumes include what is assumed of them."""
 
     def __init__(self, noted: Callable[[], None]) -> None:
-        #: Called when a reservation has changed what claims and volumes show.
+        #: Called when a reservation has changed what is assumed of claims and volumes.
         self.noted = noted
         self._volumes: AssumedObjects[PersistentVolume] = AssumedObjects(_upheld_volume)
         self._claims: AssumedObjects[PersistentVolumeClaim] = AssumedObjects(_upheld_claim)
@@ -68,52 +68,52 @@ class KnownStorage:
     # Claims and volumes
 
     def claim(self, key: str) -> PersistentVolumeClaim | None:
-        """A claim, with the node that was selected for it."""
+        """Returns a claim, with the node that was selected for it."""
         return self._claims.get(key)
 
     def known_claim(self, key: str) -> PersistentVolumeClaim | None:
-        """A claim as it was last seen."""
+        """Returns a claim as it was last seen."""
         return self._claims.known(key)
 
     def volume(self, name: str) -> PersistentVolume | None:
-        """A volume, with the claim that it was given to."""
+        """Returns a volume, with the claim that it was assigned to."""
         return self._volumes.get(name)
 
     def known_volume(self, name: str) -> PersistentVolume | None:
-        """A volume as it was last seen."""
+        """Returns a volume as it was last seen."""
         return self._volumes.known(name)
 
     def is_written(self, binding: Binding) -> bool:
-        """Whether the volume has been seen since its claimRef was decided."""
+        """Returns whether the volume was seen with a claimRef since this one was decided."""
         return binding.volume_name not in self._volumes.assumed
 
     def is_selected(self, claim_key: str) -> bool:
-        """Whether the claim has been seen since its node was decided."""
+        """Returns whether the claim was seen with a selected node since one was decided."""
         return claim_key not in self._claims.assumed
 
     def free_volumes(self, claim: PersistentVolumeClaim) -> Iterator[PersistentVolume]:
-        """The volumes of a claim's class that nobody has and that are large enough."""
+        """Yields the free volumes of a claim's class that are large enough."""
         for name in self._index.free(claim.class_name, claim.request or 0):
             volume = self.volume(name)
             if volume is not None:
                 yield volume
 
     def count_free(self, class_name: str) -> int:
-        """How many volumes of a class nobody has."""
+        """Returns how many volumes of a class are free."""
         return self._index.count_free(class_name)
 
     def volumes_for(self, claim: PersistentVolumeClaim) -> Iterator[PersistentVolume]:
-        """The volumes that are kept for a claim."""
+        """Yields the volumes whose claimRef names a claim."""
         for name in self._index.taken_by(claim.key):
             volume = self.volume(name)
             if volume is not None and volume.is_for(claim):
                 yield volume
 
     def claims_on(self, volume_name: str) -> tuple[str, ...]:
-        """The claims that name a volume."""
+        """Returns the keys of the claims that name a volume."""
         return tuple(self._claims_on.get(volume_name, ()))
 
-    # What surrounds them
+    # Other objects
 
     def storage_class(self, name: str) -> StorageClass | None:
         return self._others[StorageClass].get(name)
@@ -125,7 +125,7 @@ class KnownStorage:
         return self._others[CSINode].get(name)
 
     def capacities(self, class_name: str) -> tuple[CSIStorageCapacity, ...]:
-        """What is known about the storage left for a class, in the order of names."""
+        """Returns the capacities that are published for a class, in the order of their keys."""
         known = self._capacities.get(class_name)
         if known is None:
             everything: dict[str, CSIStorageCapacity] = self._others[CSIStorageCapacity]
@@ -137,7 +137,10 @@ class KnownStorage:
     # Volumes as drivers know them
 
     def attachable(self, claim: PersistentVolumeClaim) -> Attachable | None:
-        """The volume behind a claim; for an unbound one its driver, with a handle of its own."""
+        """Returns the driver and handle of a claim's volume; None if no driver attaches it.
+
+        An unbound claim has the driver of its class, and a handle that is unique to the claim.
+        """
         volume = self.known_volume(claim.volume_name)
         if volume is not None:
             source = volume.source
@@ -147,19 +150,22 @@ class KnownStorage:
             return None
         plugin = IN_TREE.get(by_class.provisioner)
         driver = by_class.provisioner if plugin is None else plugin.driver
-        # No driver has such a handle, so that it equals no volume but this one.
+        # No driver uses such a handle, so that it equals that of no other volume.
         return Attachable(driver, f"\0{claim.key}")
 
     def volumes_of(self, pod: Pod) -> Set[VolumeKey]:
-        """The volumes that a pod on a node has attached there."""
+        """Returns the volumes of a pod that drivers attach to its node."""
         return self.facts.find(pod, _find_volumes)
 
     def things_of(self, pod: Pod) -> tuple[Hashable, ...] | None:
-        """What the claims of a pod are followed by; None where more would have to be followed."""
+        """Returns the things by which the volumes of a pod are followed.
+
+        None if the pod has volumes that these things do not cover.
+        """
         return self.facts.find(pod, _find_things)
 
     def attached_volume(self, attachment: VolumeAttachment) -> VolumeKey | None:
-        """The volume that an attachment is about; None when that is not known."""
+        """Returns the volume of an attachment; None if it is not known."""
         volume = self.known_volume(attachment.volume_name)
         if not attachment.attacher or volume is None or volume.source is None:
             return None
@@ -168,13 +174,13 @@ class KnownStorage:
     # Reservations
 
     def reservation(self, uid: str) -> Reservation | None:
-        """What was decided for a pod that is on its way to its node."""
+        """Returns the decision about the claims of a pod that is being bound."""
         return self._reservations.get(uid)
 
     # Objects
 
     def find(self, item: StorageObject) -> StorageObject | None:
-        """What was last seen under the same name as the given object."""
+        """Returns the known object of the same kind and name as the given one."""
         if isinstance(item, PersistentVolume):
             return self._volumes.known(item.name)
         if isinstance(item, PersistentVolumeClaim):
@@ -184,7 +190,7 @@ class KnownStorage:
         return self._others[type(item)].get(_key(item))
 
     def __iter__(self) -> Iterator[StorageObject]:
-        """All objects, as they were last seen."""
+        """Yields all objects as they were last seen."""
         yield from self._volumes
         yield from self._claims
         yield from self.attachments
@@ -193,10 +199,10 @@ class KnownStorage:
 
 
 class Reservations(KnownStorage):
-    """What was decided about claims and not written yet: the one thing that a plugin may write."""
+    """Adds the decisions about claims that are not written yet. Plugins may write nothing else."""
 
     def reserve(self, uid: str, reservation: Reservation) -> None:
-        """Shows claims and volumes as they will be when what was decided is written."""
+        """Assumes claims and volumes as they will be when the decision is written."""
         self.facts.forget()
         for binding in reservation.bindings:
             volume = self._volumes.get(binding.volume_name)
@@ -213,7 +219,7 @@ class Reservations(KnownStorage):
         self.noted()
 
     def release(self, uid: str) -> None:
-        """Takes back what was decided for a pod, as far as it is not written."""
+        """Takes back the decision for a pod, as far as it is not written."""
         reservation = self._reservations.pop(uid, None)
         if reservation is None:
             return
@@ -231,7 +237,7 @@ class Reservations(KnownStorage):
     # Indexes
 
     def _reindex(self, name: str, before: PersistentVolume | None) -> None:
-        """Moves a volume in the index from where it was before to where it belongs by now."""
+        """Replaces the earlier form of a volume in the index with the present one."""
         after = self._volumes.get(name)
         if before is not after:
             if before is not None:
@@ -241,10 +247,10 @@ class Reservations(KnownStorage):
 
 
 class Storage(Reservations):
-    """The same for the cluster, which writes it."""
+    """The storage objects with the methods that change them, which only the cluster calls."""
 
     def assume_as(self, other: Storage) -> None:
-        """Assumes of its claims and volumes what another assumes of them."""
+        """Copies the assumptions and reservations of another, for objects that are known here."""
         self.facts.forget()
         for name, volume in other._volumes.assumed.items():
             if self._volumes.known(name) is not None:
@@ -257,7 +263,7 @@ class Storage(Reservations):
         self._reservations = dict(other._reservations)
 
     def settle(self, uid: str) -> None:
-        """The pod is on its node or gone; what was decided for it stays."""
+        """Ends the reservation of a pod that is on its node or gone; its assumptions stay."""
         self._reservations.pop(uid, None)
 
     def put(self, item: StorageObject) -> None:
@@ -292,7 +298,7 @@ class Storage(Reservations):
             self._capacities.clear()
 
     def _touch(self, item: StorageObject) -> None:
-        """Tells of pods whose claims may be others once an object is."""
+        """Notes that an object changes, for the pods that depend on it."""
         self.facts.forget()
         if isinstance(item, PersistentVolumeClaim):
             thing = "claim", item.key

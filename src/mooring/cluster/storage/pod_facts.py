@@ -11,7 +11,8 @@ from mooring.objects.pod import Pod
 S = TypeVar("S")
 T = TypeVar("T")
 
-# Facts of a pod with a claim take about two kilobytes. Pods that wait are looked at again.
+# Facts of a pod with a claim take about two kilobytes. They are kept because pods that wait are
+# decided again.
 _MOST_PODS = 4_096
 
 
@@ -25,13 +26,13 @@ class PodFacts(Generic[S]):
 
     def __init__(self, storage: S) -> None:
         self._storage = storage
-        #: By uid the pod and what functions said of it.
+        #: By uid, the pod and what each function returned for it.
         self._known: Recent[str, tuple[Pod, dict[Callable[[Pod, S], Any], Any]]] = Recent(
             _MOST_PODS
         )
 
     def find(self, pod: Pod, read: Callable[[Pod, S], T]) -> T:
-        """Returns what a function says of a pod.
+        """Returns what a function returns for a pod, called once.
 
         The function reads storage objects, and of the pod its spec, name, namespace and uid.
         """
@@ -51,7 +52,7 @@ class PodFacts(Generic[S]):
         self._known.clear()
 
     def sweep(self) -> None:
-        """Drops the facts about pods that nobody asked about lately."""
+        """Drops the facts about pods that were not asked for since the last sweep."""
         self._known.sweep()
 
 

@@ -1,4 +1,4 @@
-"""Which disks and volumes are in use on which rows, and how many a driver can attach."""
+"""Counts the disks and volumes in use on each row, and keeps how many a driver can attach."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ Counts = NDArray[np.int32]
 
 
 class RowCounts(Generic[K]):
-    """How many users each key has on each row. A layer changes nothing of what is under it."""
+    """How many users each key has on each row. A layer does not change the counts under it."""
 
     def __init__(self, under: RowCounts[K] | None = None) -> None:
         self._under = under
         self._rows: dict[K, dict[int, int]] = {}
 
     def of(self, key: K) -> Mapping[int, int]:
-        """The rows with users of a key, and how many."""
+        """Returns the rows with users of a key, and how many each has."""
         own = self._rows.get(key)
         if own is not None:
             return own
         return _NOWHERE if self._under is None else self._under.of(key)
 
     def add(self, key: K, row: int, amount: int) -> int:
-        """Counts users; tells how many there are now."""
+        """Adds to the users of a key on a row; returns how many there are now."""
         rows = self._rows.get(key)
         if rows is None:
             rows = self._rows[key] = dict(self.of(key))
@@ -60,14 +60,14 @@ class RowCounts(Generic[K]):
 
 
 class VolumeUse:
-    """Counts the volumes of pods on rows, and those that attachments tell of."""
+    """Counts the volumes of pods on rows, and the volumes of attachments."""
 
     def __init__(self, storage: Storage, capacity: int, under: VolumeUse | None = None) -> None:
         self._storage = storage
         self._under = under
         self._capacity = capacity
         self.disks: RowCounts[Disk] = RowCounts(under.disks if under else None)
-        #: Users among pods.
+        #: How many pods use each volume.
         self.volumes: RowCounts[VolumeKey] = RowCounts(under.volumes if under else None)
         self.attachments: RowCounts[VolumeKey] = under.attachments if under else RowCounts()
         self._attached: dict[str, Counts] = {}
@@ -75,27 +75,27 @@ class VolumeUse:
         self._users: dict[str, dict[str, tuple[Pod, int]]] = {}
 
     def layer(self) -> VolumeUse:
-        """The same counts, to be changed without touching these."""
+        """Returns equal counts that can be changed without changing these."""
         return VolumeUse(self._storage, self._capacity, self)
 
     # Reading
 
     def attached(self, driver: str) -> Counts | None:
-        """int32 per row: the distinct volumes of a driver; None when there are none anywhere."""
+        """Returns the number of distinct volumes of a driver per row; None if it has none."""
         own = self._attached.get(driver)
         if own is not None or self._under is None:
             return own
         return self._under.attached(driver)
 
     def conflicting_rows(self, disk: Disk) -> set[int]:
-        """The rows on which a pod has the disk in a way that allows no second user like this."""
+        """Returns the rows on which a pod uses the disk in a way that rejects this use of it."""
         rows = set(self.disks.of(Disk(disk.kind, disk.identity)))
         if not disk.read_only:
             rows.update(self.disks.of(Disk(disk.kind, disk.identity, read_only=True)))
         return rows
 
     def is_used(self, claim_key: str) -> bool:
-        """Whether a pod on some row names the claim."""
+        """Returns whether a pod on some row names the claim."""
         name = claim_key.partition("/")[2]
         users = self._users.get(claim_key, {}).values()
         return any(use == (name, False) for pod, _ in users for use in pod.claims)
@@ -103,7 +103,7 @@ class VolumeUse:
     # Writing
 
     def count(self, pod: Pod, row: int, amount: int) -> None:
-        """A pod came to (1) or left (-1) a row, with its volumes."""
+        """Counts the disks and volumes of a pod that came to (1) or left (-1) a row."""
         for disk in pod.spec.disks:
             self.disks.add(disk, row, amount)
         self.count_volumes(pod, row, amount)
@@ -111,7 +111,7 @@ class VolumeUse:
             self._note_claims(pod, row, amount)
 
     def count_volumes(self, pod: Pod, row: int, amount: int) -> None:
-        """The part of it that depends on claims and volumes."""
+        """Counts the volumes of such a pod; claims and volumes say which they are."""
         for key in self._storage.volumes_of(pod):
             if self._under is None:
                 self._storage.followed.touch(key)
@@ -120,13 +120,13 @@ class VolumeUse:
                 self._column(key[0])[row] += amount
 
     def count_attachment(self, key: VolumeKey, row: int, amount: int) -> None:
-        """A volume was attached to (1) or detached from (-1) a row."""
+        """Counts a volume that was attached to (1) or detached from (-1) a row."""
         before = self.attachments.add(key, row, amount) - amount
         if (before == 0 or before + amount == 0) and row not in self.volumes.of(key):
             self._column(key[0])[row] += amount
 
     def touched_by(self, item: StorageObject) -> list[tuple[Pod, int]]:
-        """The pods on rows whose volumes may be others once an object is."""
+        """Returns the pods on rows whose volumes may change with an object."""
         claims: Iterable[str] = ()
         if isinstance(item, PersistentVolumeClaim):
             claims = (item.key,)
@@ -173,12 +173,12 @@ class VolumeUse:
                     self._users.pop(key, None)
 
 
-#: More than any node has volumes.
+#: A limit above the number of volumes of any node.
 NO_LIMIT = 2**62
 
 
 class AttachLimits:
-    """A column per driver and per plugin that some CSINode has named."""
+    """Columns for each driver and in-tree plugin that some CSINode names."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -187,20 +187,23 @@ class AttachLimits:
         self._migrated: dict[str, NDArray[np.bool_]] = {}
 
     def installed(self, driver: str) -> NDArray[np.bool_] | None:
-        """Per row whether the node has the driver; None is nowhere."""
+        """Returns for each row whether the node has the driver; None if no node has it."""
         return self._installed.get(driver)
 
     def limits(self, driver: str) -> NDArray[np.int64] | None:
-        """int64 per row: how many volumes the driver attaches; None when no node has a limit."""
+        """Returns for each row how many volumes a driver attaches; None if no node has a limit."""
         return self._limits.get(driver)
 
     def migrated(self, plugin: str) -> NDArray[np.bool_] | None:
-        """Per row whether the node uses a CSI driver in place of the plugin; None is nowhere."""
+        """Returns for each row whether the node uses a CSI driver instead of an in-tree plugin.
+
+        None if no node does.
+        """
         return self._migrated.get(plugin)
 
 
 class CSINodeColumns(AttachLimits):
-    """The same for the cluster, which writes it."""
+    """The columns with the methods that change them, which only the cluster calls."""
 
     def set_row(self, row: int, node: CSINode | None) -> None:
         for limits in self._limits.values():
@@ -231,7 +234,7 @@ class CSINodeColumns(AttachLimits):
                 columns[name] = grow_to(mask, capacity, False)
 
     def describe_row(self, row: int) -> tuple[dict[str, int], set[str], set[str]]:
-        """What the columns say of one row."""
+        """Returns the limits, the installed drivers and the migrated plugins of one row."""
         limits = {
             driver: int(column[row])
             for driver, column in self._limits.items()

@@ -1,4 +1,4 @@
-"""Changing storage objects, and with them what is counted on rows."""
+"""Changes storage objects, and the counts of rows that depend on them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .use import CSINodeColumns, VolumeUse
 
 Note = Callable[[int, int], None]
 
-#: What claims, volumes and what surrounds them change. Plain integers: combining flags of an enum
-#: takes many times as long.
+#: The kinds of change of a storage object. They are plain integers, because combining flags of an
+#: enum takes many times as long.
 OBJECT_CHANGE = int(Change.VOLUMES | Change.STORAGE)
 _CSI_NODE_CHANGE = OBJECT_CHANGE | int(Change.ATTACH_LIMITS)
 
@@ -37,7 +37,7 @@ class StorageWriter:
         self._note = note
 
     def put(self, item: StorageObject) -> StorageObject | None:
-        """Adds or updates an object; returns what it was before."""
+        """Adds or updates an object; returns its previous form."""
         before = self._storage.find(item)
         if before != item:
             self._change(item, self._storage.put)
@@ -47,13 +47,13 @@ class StorageWriter:
         self._change(item, self._storage.drop)
 
     def join(self, row: int, node_name: str) -> None:
-        """A row was given to a node."""
+        """Takes in a node that got a row."""
         self._csi_nodes.set_row(row, self._storage.csi_node(node_name))
         for attachment in self._storage.attachments.on(node_name):
             self._count_attachment(attachment, 1)
 
     def leave(self, row: int, node_name: str) -> None:
-        """A node is about to lose its row."""
+        """Takes in that a node is about to lose its row."""
         self._csi_nodes.set_row(row, None)
         for attachment in self._storage.attachments.on(node_name):
             self._count_attachment(attachment, -1)
@@ -61,7 +61,8 @@ class StorageWriter:
     def _change(self, item: StorageObject, change: Callable[[StorageObject], None]) -> None:
         use = self._use
         pods = use.touched_by(item)
-        # What was counted is taken back by the same objects by which it was counted.
+        # Counts are subtracted before the object changes, so that the same volumes are subtracted
+        # that were added.
         for pod, row in pods:
             use.count_volumes(pod, row, -1)
         for attachment in self._find_attachments(item):
