@@ -1,4 +1,4 @@
-"""Rows in the order in which like pods take them, kept up to date row by row."""
+"""Rankings of rows for a class of like pods, kept up to date row by row."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-# Entries that are out of date are dropped when they come up. After this many changes per row
-# it is cheaper to begin anew.
+# An outdated entry stays until it is the first of its heap. After this many changes per row, a new
+# ranking takes less time than dropping these entries.
 _CHANGES_PER_ROW = 4
-# The same where rows have levels.
+# The number of changes per row after which a ranking by levels is made anew.
 _CHANGES_PER_LEVEL_ROW = 1
-# A ranking of few rows takes as long to make as many changes of it.
+# A ranking of few rows is kept for at least so many changes: making it takes as long as they do.
 _LEAST_CHANGES = 64
 
-#: The bytes that rankings take per row, at most: its total, and its turn, which is an integer of
-#: its own at first and a reference after each change; its key among all rows; and two numbers where
-#: it is one of some rows.
+#: The bytes that rankings take per row, at most. `Batch` takes 8 for the total, 40 for the turn (an
+#: integer and a reference to it) and 8 for the reference after each change. `DomainBatch` takes 8
+#: for the key among all rows, and 16 for the key and the position among some rows.
 RANKED_BYTES = 8 + 40 + 8 * _CHANGES_PER_ROW + 8 + 16
-#: The same where rows have levels: the level, and the key there at first and after each change.
+#: The bytes that `LevelBatch` adds per row, at most: 8 for the level, and 40 for the key, at first
+#: and after each change.
 LEVEL_BYTES = 8 + 40 * (1 + _CHANGES_PER_LEVEL_ROW)
 
-# The total of a row that takes no such pod.
+# The total of a row on which such pods do not fit.
 _NONE = -(2**62)
 # The level of such a row.
 _NOWHERE = -1
@@ -33,7 +34,7 @@ _NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The visit order from some start: the turn of each row, and the row of each turn."""
+    """The visit order from a start: the turn of each row, and the row of each turn."""
 
     start: int
     of_row: NDArray[np.intp]
@@ -42,7 +43,7 @@ class Turns:
 
     @classmethod
     def of(cls, order: NDArray[np.intp], rows: int, start: int) -> Turns:
-        """From the rows in visit order, and how many rows there are in all."""
+        """Makes it from the rows in visit order and the number of all rows."""
         row_at = np.roll(order, -start)
         of_row = np.zeros(rows, np.intp)
         of_row[row_at] = np.arange(len(row_at))
@@ -50,10 +51,10 @@ class Turns:
 
 
 class Batch:
-    """The best row: the highest total, and of equals the first in the visit order.
+    """Finds the best row: the highest total, and of equal totals the first in the visit order.
 
-    Rows of one total wait in a heap by their turn. An entry counts only while its row still has
-    that total, so a change is one push, however many rows there are.
+    The rows of each total are in a heap, by their turn. An entry is valid only while its row has
+    that total. So a change is one push, however many rows there are.
     """
 
     __slots__ = ("_buckets", "_now", "_ranked", "_tops", "_unread", "changes_left", "turns")
@@ -63,7 +64,8 @@ class Batch:
         by_turn = np.full(len(turns.of_row), _NONE, np.int64)
         by_turn[turns.of_row[rows]] = totals
         ranked = np.flatnonzero(by_turn != _NONE)
-        # The turns of equal totals stay in order. Mostly few totals differ, which sorts quickly.
+        # A stable sort keeps the turns of equal totals in order. It is fast, because there are
+        # mostly few distinct totals.
         order = np.argsort(by_turn[ranked], kind="stable")
         ranked = ranked[order]
         ascending = by_turn[ranked]
@@ -72,7 +74,8 @@ class Batch:
         levels = ascending[begins].tolist()
         #: The turns of rows by their total. A sorted list is a heap.
         self._buckets: dict[int, list[int]] = {}
-        #: Where those begin and end that nobody has looked into: most totals are never the best.
+        #: By total, where its turns begin and end in `_ranked`, until they are first read: most
+        #: totals are never the best.
         self._unread = dict(
             zip(levels, zip(begins.tolist(), ends.tolist(), strict=True), strict=True)
         )
@@ -80,9 +83,9 @@ class Batch:
         self._tops: list[int] = [-level for level in reversed(levels)]
         now = np.full(len(turns.of_row), _NONE, np.int64)
         now[rows] = totals
-        # Compact, and quick to read one by one.
+        # An array is compact, and single values are read fast.
         self._now = array("q", now.tobytes())
-        #: After so many changes more, a new ranking is cheaper.
+        #: After so many more changes, a new ranking takes less time.
         self.changes_left = max(_CHANGES_PER_ROW * len(now), _LEAST_CHANGES)
         self.turns = turns
 
@@ -90,7 +93,7 @@ class Batch:
         return len(self._now) - self._now.count(_NONE)
 
     def best(self) -> int | None:
-        """The best row, or None if there is none."""
+        """Returns the best row; None if there is none."""
         tops, buckets, now, row_at = self._tops, self._buckets, self._now, self.turns.row_at
         while tops:
             total = -tops[0]
@@ -107,17 +110,17 @@ class Batch:
         return None
 
     def put(self, row: int, total: int) -> None:
-        """A row has this total now."""
+        """Sets the total of a row."""
         gain = total - self._now[row]
         if gain:
             self.move(row, gain)
 
     def drop(self, row: int) -> None:
-        """A row does not take such pods any more."""
+        """Removes a row on which such pods no longer fit."""
         self._now[row] = _NONE
 
     def move(self, row: int, gain: int) -> None:
-        """A row is better or worse by so much."""
+        """Adds a gain, which may be negative, to the total of a row."""
         total = self._now[row] = self._now[row] + gain
         self.changes_left -= 1
         turns = self._buckets.get(total)
@@ -130,7 +133,7 @@ class Batch:
         heappush(turns, self.turns.turn_of[row])
 
     def _read(self, total: int) -> list[int]:
-        """The turns of rows that had this total at first, from now on in their bucket."""
+        """Moves the turns of rows that had this total at first to a bucket; returns the bucket."""
         begin, end = self._unread.pop(total)
         turns: list[int] = self._ranked[begin:end].tolist()
         self._buckets[total] = turns
@@ -138,10 +141,10 @@ class Batch:
 
 
 class DomainBatch:
-    """The best of some rows, such as those of a domain, in the same order.
+    """Finds the best of some rows, such as those of a domain, in the order of `Batch`.
 
-    One number per row has both its total and its turn, so that the largest is the best. It is
-    above 0.
+    One number per row, its key, contains its total and its turn: the row with the largest key is
+    the best. The key of a row that fits is above 0.
     """
 
     __slots__ = ("_place_of", "keys", "rows", "turns")
@@ -153,13 +156,14 @@ class DomainBatch:
         totals: NDArray[np.int64],
         turns: Turns,
     ) -> None:
-        """Ranks those of the rows that fit by their totals."""
+        """Ranks the rows that fit by their totals."""
         self.rows = rows
         self.turns = turns
-        #: By place among the rows; that of a row that does not fit is below all others.
+        #: The keys by position in `rows`. The key of a row that does not fit is below all others.
         self.keys = self._make_keys(rows, fits, totals)
         count = len(turns.turn_of)
-        #: The place of each row, -1 for others; None if all rows are there, each at its number.
+        #: The position of each row in `rows`, -1 for others. None if `rows` has all rows, each at
+        #: its number.
         self._place_of: NDArray[np.intp] | None = None
         if len(rows) < count:
             self._place_of = np.full(count, -1, np.intp)
@@ -173,28 +177,31 @@ class DomainBatch:
         return np.where(fits, keys, _NONE)
 
     def best(self) -> int | None:
-        """The best row, or None if there is none."""
+        """Returns the best row; None if there is none."""
         if not len(self.rows):
             return None
         place = self.keys.argmax()
         return None if self.keys.item(place) == _NONE else self.rows.item(place)
 
     def best_where(self, fits: NDArray[np.bool_]) -> int | None:
-        """The same among those that fit, by place."""
-        # Several times faster than to choose between two numbers for each row.
+        """Returns the best row among those that fit, given by position; None if there is none."""
+        # A product is several times faster than `np.where`.
         keys = fits.astype(np.int64) * self.keys
         place = keys.argmax()
         return self.rows.item(place) if keys.item(place) > 0 else None
 
     def best_with(self, added: NDArray[np.int64], among: NDArray[np.intp] | None) -> int:
-        """The best of some rows that fit, if so much more is added to their totals; None is all."""
+        """Returns the best of some rows after numbers are added to their totals.
+
+        All of these rows fit. None stands for all rows.
+        """
         keys = added * len(self.turns.turn_of)
         keys += self.keys if among is None else self.keys[among]
         place = keys.argmax()
         return int(self.rows.item(place) if among is None else among.item(place))
 
     def put(self, row: int, total: int) -> None:
-        """A row has this total now."""
+        """Sets the total of a row."""
         place = self._find_place(row)
         if place >= 0:
             turns = self.turns.turn_of
@@ -203,7 +210,7 @@ class DomainBatch:
     def put_together(
         self, rows: NDArray[np.intp], fits: NDArray[np.bool_], totals: NDArray[np.int64]
     ) -> None:
-        """Rows have these totals now, if they fit."""
+        """Sets the totals of many rows, and which of them fit."""
         keys = self._make_keys(rows, fits, totals)
         if self._place_of is None:
             self.keys[rows] = keys
@@ -212,13 +219,13 @@ class DomainBatch:
         self.keys[places[places >= 0]] = keys[places >= 0]
 
     def move(self, row: int, gain: int) -> None:
-        """A row is better or worse by so much."""
+        """Adds a gain, which may be negative, to the total of a row."""
         place = row if self._place_of is None else self._place_of.item(row)
         if place >= 0:
             self.keys[place] += gain * len(self.turns.turn_of)
 
     def drop(self, row: int) -> None:
-        """A row does not take such pods any more."""
+        """Removes a row on which such pods no longer fit."""
         place = self._find_place(row)
         if place >= 0:
             self.keys[place] = _NONE
@@ -228,11 +235,11 @@ class DomainBatch:
 
 
 class LevelBatch:
-    """The best row where few numbers are added to the totals of a ranking, one for each level.
+    """Finds the best row after a number is added to each total of a ranking.
 
-    The rows of a level wait in a heap by their key in the ranking. An entry counts only while its
-    row still has that key and that level. So a change is one push, and the best row is the best of
-    those that come first in their levels.
+    There are few such numbers: all rows of a level get the same one. The rows of a level are in a
+    heap, by their key in the ranking. An entry is valid only while its row has that key and that
+    level. So a change is one push, and the best row is the best of the first rows of all levels.
     """
 
     __slots__ = (
@@ -248,7 +255,7 @@ class LevelBatch:
     )
 
     def __init__(self, ranking: DomainBatch, places: NDArray[np.intp], generation: int) -> None:
-        """All rows by their ranking, and the place of each among the levels, as of a generation."""
+        """Sorts all rows by level and key; `places` has the level of each row at a generation."""
         self.ranking, self.places, self.generation = ranking, places, generation
         self.changes_left = max(_CHANGES_PER_LEVEL_ROW * len(places), _LEAST_CHANGES)
         rows = np.flatnonzero(ranking.keys != _NONE)
@@ -259,26 +266,27 @@ class LevelBatch:
         levels = places[order]
         begins = np.flatnonzero(np.diff(levels, prepend=_NOWHERE))
         parts = np.split(-ranking.keys[order], begins[1:])
-        #: The keys of each level, negative: the largest comes first. A sorted list is a heap.
+        #: The negated keys of each level, so that the largest key comes first. A sorted list is a
+        #: heap.
         self._heaps: dict[int, list[int]] = {
             level: part.tolist()
             for level, part in zip(levels[begins].tolist(), parts, strict=False)
         }
-        #: How many rows each level has.
+        #: The number of rows of each level.
         self._counts = {level: len(part) for level, part in self._heaps.items()}
         self._levels: list[int] = []
         self._occurring: NDArray[np.intp] | None = None
 
     @property
     def occurring(self) -> NDArray[np.intp]:
-        """The levels that rows have which fit, in order."""
+        """Returns the levels of the rows that fit, in order."""
         if self._occurring is None:
             self._levels = sorted(self._counts)
             self._occurring = np.array(self._levels, np.intp)
         return self._occurring
 
     def catch_up(self, rows: Iterable[int], generation: int) -> None:
-        """Takes in rows that may have another key or level, as of a generation."""
+        """Updates rows whose key or level may have changed up to a generation."""
         keys, level_of = self.ranking.keys, self._level_of
         for row in rows:
             key = keys.item(row)
@@ -293,7 +301,7 @@ class LevelBatch:
         self.generation = generation
 
     def _count(self, level: int, amount: int) -> None:
-        """A level has a row more or fewer."""
+        """Adds (1) or subtracts (-1) a row of a level."""
         if level == _NOWHERE:
             return
         count = self._counts.get(level, 0) + amount
@@ -307,14 +315,17 @@ class LevelBatch:
         self._counts[level] = count
 
     def best(self, added: Sequence[int]) -> int:
-        """The best row if so much is added to the totals of the levels that occur, in order."""
+        """Returns the best row after a number is added to the totals of each level.
+
+        The numbers are in the order of `occurring`, which the caller has read.
+        """
         ranking, level_of, heaps = self.ranking, self._level_of, self._heaps
         read, row_at = ranking.keys.item, ranking.turns.row_at
         size = len(ranking.turns.turn_of)
         best = 0
         for level, number in zip(self._levels, added, strict=True):
             heap = heaps[level]
-            # A key has the turn of its row.
+            # The turn of a row can be computed from its key.
             row = row_at[heap[0] % size]
             while read(row) != -heap[0] or level_of[row] != level:
                 heappop(heap)

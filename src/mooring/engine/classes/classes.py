@@ -1,4 +1,7 @@
-"""Deciding for like pods with the answers found for the first of them. Never differently."""
+"""Decides like pods with the answers that are kept for them.
+
+The decision is always the one that `cycle.decide` would make.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,10 @@ from .statistics import DecisionPath, Flush, Statistics
 
 T = TypeVar("T")
 
-# Looked up once: these are used for every pod.
+# Looked up once, because these are used for every pod.
 _BATCH, _COLUMNS = DecisionPath.BATCH, DecisionPath.COLUMNS
 
-# How pods fail that are no example for others, or like one that is known already.
+# Failures on these paths are not kept for like pods: they are no example, or are kept already.
 _NOT_FOR_OTHERS = (
     DecisionPath.OFF,
     DecisionPath.SAMPLING,
@@ -51,21 +54,21 @@ _NOT_FOR_OTHERS = (
 
 @dataclass(frozen=True, slots=True)
 class ClassSettings:
-    """What may be reused, how much of it is kept, and which share of decisions is verified."""
+    """What is reused, how much of it is kept, and which share of decisions is verified."""
 
     classes: bool = True
     batches: bool = True
-    #: None is as many as there is room for.
+    #: None for as many as there is room for.
     most_classes: int | None = None
     verify_share: float = 0.0
-    #: The bytes that the answers of all profiles may take.
+    #: The answers of all profiles take at most so many bytes.
     most_bytes: int = MOST_BYTES
-    #: Whether a class is made for the second of like pods: many pods have no like.
+    #: Whether a class is made only for the second of like pods: many pods are like no other.
     waits_for_second: bool = True
 
 
 class Classes:
-    """The classes of one profile, the least recently used forgotten first."""
+    """The classes of one profile. The least recently used class is dropped first."""
 
     def __init__(
         self,
@@ -86,15 +89,16 @@ class Classes:
         self.statistics = Statistics()
         self._cache = AnswerCache(settings.most_bytes) if cache is None else cache
         self._failures = Failures(profile, cluster, self._cache, self.statistics)
-        #: The plugins that broke where answers are reused.
+        #: The plugins that raised where answers are reused.
         self._broke: set[str] = set()
         self._break: BaseException | None = None
-        #: The signatures of pods that were decided since the last sweep, and the first such pod.
+        #: The signatures of pods that were decided since the last sweep, each with the uid of the
+        #: first such pod.
         self._asked: dict[int, str] = {}
         self._visit: tuple[NDArray[np.intp], Turns] | None = None
         self._largest_total = MAX_SCORE * sum(weight for _, weight in profile.score)
         self._siblings = Siblings(self._signer, self.statistics)
-        #: That of the last class: mostly, like pods follow each other.
+        #: The key of the last class, kept because like pods mostly follow each other.
         self._key = Key(profile.name, 0)
         self.is_on = settings.classes or settings.batches
         if self.is_on and self._signer.silent:
@@ -102,22 +106,22 @@ class Classes:
             self._switch_off(f"no signatures of pods come from: {names}")
 
     def __len__(self) -> int:
-        """How many classes are kept."""
+        """Returns how many classes are kept."""
         return sum(key.priority is None for key in self._cache.keys_of(self._profile.name))
 
     @property
     def bytes(self) -> int:
-        """What the classes and failures of the profile take."""
+        """Returns how many bytes the classes and failures of the profile take."""
         return self._cache.bytes_of(self._profile.name)
 
     def forget(self) -> None:
-        """Forgets all answers: what they were found from is no longer there."""
+        """Forgets all answers, because the state that they were found from is gone."""
         self._cache.forget(self._profile.name)
         self._signer.forget()
         self._visit = None
 
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
-        """The decision for a pod: the same as `cycle.decide` makes, mostly with less work."""
+        """Returns the decision for a pod: that of `cycle.decide`, mostly with less work."""
         signature = self._sign(pod)
         self.statistics.saw(signature)
         if signature is not None and pod.owner is not None:
@@ -134,7 +138,7 @@ class Classes:
             self._asked.setdefault(signature, pod.uid)
             if isinstance(outcome, Found):
                 self.statistics.placed(signature, outcome.row)
-            # That a pod fits on none of some rows says nothing of the others.
+            # If a pod fits on none of some rows, it may still fit on others.
             elif window.rows is None and self._is_example(path):
                 self._failures.put(signature, pod, outcome)
         if path is _BATCH:
@@ -147,20 +151,20 @@ class Classes:
     def _ask_class(
         self, signature: int | None, pod: Pod, window: Window
     ) -> tuple[DecisionPath, Found | Failed | None]:
-        """How the pod is decided, and the decision if it comes from its class."""
+        """Returns how the pod is decided, and the decision if answers are reused for it."""
         alone = self._why_alone(signature, pod, window)
         if signature is None or (alone is not None and alone is not DecisionPath.NOMINATED):
             return alone or DecisionPath.UNSIGNED, None
         try:
             if alone is not None:
                 return self._beside_nominated(signature, pod, window)
-            # Mostly no such failure is kept.
+            # Mostly no failures are kept, so nothing is looked up.
             look = window.rows is None and self._cache.failures
             failed = self._fail_alike(signature, pod) if look else None
             if failed is not None:
                 return DecisionPath.FAILURE, failed
             if pod.spec.named_nodes is not None:
-                # A class is of no use to pods for certain nodes.
+                # No class is made for pods that name their nodes.
                 found = self._on_named(signature, pod) if window.rows is None else None
                 return DecisionPath.NARROWED, found
             return self._by_class(signature, pod, window)
@@ -174,7 +178,7 @@ class Classes:
             return DecisionPath.BROKEN, None
 
     def _why_alone(self, signature: int | None, pod: Pod, window: Window) -> DecisionPath | None:
-        """How a pod is decided that no class serves; None if one may."""
+        """Returns how a pod is decided for which no class is used; None if one may be used."""
         if not self.is_on:
             return DecisionPath.OFF
         if signature is None:
@@ -182,7 +186,7 @@ class Classes:
         if (window.percentage and window.percentage < 100) or not self._profile.score:
             return DecisionPath.SAMPLING
         nominations = self._cluster.nodes.nominations
-        # What a class has prepared may be about the volume of a nominated pod.
+        # What a class has prepared may depend on the volume of a nominated pod.
         if nominations.are_there and (pod.spec.volumes or nominations.node_of(pod)):
             return DecisionPath.NOMINATED
         return None
@@ -190,9 +194,10 @@ class Classes:
     def find_feasible(
         self, pod: Pod, window: Window, *, again: bool = False
     ) -> tuple[PodClass, NDArray[np.intp]] | None:
-        """The class of a pod, up to date, and the rows that take it; None where it has none.
+        """Returns the class of a pod, up to date, and the rows where it fits; None without a class.
 
-        For decisions in which others have a say besides plugins, which may ask once more.
+        It is for decisions that do not depend on plugins alone, such as those with extenders. With
+        `again`, the pod is not counted in the statistics, because it has been counted before.
         """
         found = self._read(pod, window, lambda kept: self._list_feasible(kept, pod))
         if found is None:
@@ -203,14 +208,14 @@ class Classes:
         return kept, rows
 
     def find_class(self, pod: Pod, window: Window) -> PodClass | None:
-        """The class of a pod, up to date; None where it has none."""
+        """Returns the class of a pod, up to date; None if it has none."""
         found = self._read(pod, window, lambda kept: None)
         return None if found is None else found[0]
 
     def _read(
         self, pod: Pod, window: Window, read: Callable[[PodClass], T]
     ) -> tuple[PodClass, T, DecisionPath] | None:
-        """The class of a pod, what is read of it, and whether it was there before."""
+        """Returns the class of a pod, what `read` returns for it, and whether it existed before."""
         signature = self._sign(pod)
         if signature is None or self._why_alone(signature, pod, window) is not None:
             return None
@@ -238,17 +243,17 @@ class Classes:
         return rows
 
     def sweep(self) -> None:
-        """Drops the classes that had no pod since the last sweep, and what is known of them."""
+        """Drops the classes that had no pod since the last sweep, with their failures."""
         asked, self._asked = self._asked, {}
         self._cache.keep_only(self._profile.name, asked)
         self._signer.sweep()
 
     def find_alike(self, pod: Pod) -> SharedFailure | None:
-        """What a pod that failed shares with those that fail whenever it does; None if nothing."""
+        """Returns what a failed pod shares with pods that fail whenever it does, or None."""
         return self._signer.find_alike(pod, self._cluster.nodes)
 
     def _sign(self, pod: Pod) -> int | None:
-        """The number that like pods share; None for a pod that is decided alone."""
+        """Returns the number that like pods share; None for a pod that is decided alone."""
         signature = self._signer.sign(pod, self._cluster.nodes)
         if isinstance(signature, int):
             return signature
@@ -258,7 +263,10 @@ class Classes:
         return None
 
     def _decide_alone(self, signature: int | None, pod: Pod, window: Window) -> Found | Failed:
-        """The plain decision. What broke reuse is told unless that breaks as well."""
+        """Returns the decision of `cycle.decide`.
+
+        An error that prevented reuse is reported, unless this decision raises as well.
+        """
         error, self._break = self._break, None
         outcome = decide(self._profile, pod, self._cluster.nodes, window)
         if error is not None:
@@ -268,7 +276,7 @@ class Classes:
         return outcome
 
     def _tell_break(self, error: BaseException) -> None:
-        """Reports a plugin that breaks where answers are reused: once, since each pod may do it."""
+        """Reports, once, that a plugin raised where answers are reused: each pod may cause it."""
         plugin = error.plugin if isinstance(error, PluginError) else ""
         if plugin not in self._broke:
             self._broke.add(plugin)
@@ -276,13 +284,13 @@ class Classes:
             self._report(Report(self._profile.name, str(why)))
 
     def _is_example(self, path: DecisionPath) -> bool:
-        """Whether a failure tells how pods like that one fail."""
+        """Returns whether a failure is kept for like pods."""
         return self.is_on and path not in _NOT_FOR_OTHERS
 
     def _on_named(self, signature: int, pod: Pod) -> Found | None:
-        """The one node that a pod names, if it fits there: one row is asked about in plain numbers.
+        """Returns the decision for a pod that names one node and fits there.
 
-        A pod that does not fit is worth a full look, because of the reasons.
+        Only this row is checked. None if the pod does not fit: `cycle.decide` finds the reasons.
         """
         nodes, names = self._cluster.nodes, pod.spec.named_nodes
         if nodes.nominations.are_there or names is None or len(names) != 1:
@@ -300,7 +308,7 @@ class Classes:
         return Found(row, prepared, None)
 
     def _fail_alike(self, signature: int, pod: Pod) -> Failed | None:
-        """How a pod fails that is like one that failed; None if it may fit."""
+        """Returns how a pod fails that is like one that failed; None if it may fit."""
         failed = self._failures.find(signature, pod)
         if failed is not None:
             self.statistics.look_back(signature, failed)
@@ -309,22 +317,26 @@ class Classes:
     def _beside_nominated(
         self, signature: int, pod: Pod, window: Window
     ) -> tuple[DecisionPath, Found | Failed | None]:
-        """The decision for a pod that is nominated, or has volumes while others are."""
+        """Returns how a pod is decided for which `_why_alone` returns NOMINATED, and the decision.
+
+        The decision is None if no answer can be reused.
+        """
         nodes = self._cluster.nodes
         if window.rows is not None:
             return DecisionPath.NOMINATED, None
         if nodes.nominations.node_of(pod):
             return DecisionPath.NOMINATED, self._on_nominated(signature, pod)
-        # A volume that a nominated pod shares is told from others by no signature.
+        # A signature does not say whether a volume is shared with a nominated pod.
         if nodes.storage.nominated.are_shared_by(pod):
             return DecisionPath.NOMINATED, None
         failed = self._fail_alike(signature, pod)
         return (DecisionPath.FIRST if failed is None else DecisionPath.FAILURE), failed
 
     def _on_nominated(self, signature: int, pod: Pod) -> Found | None:
-        """The node that a pod is nominated to, if it fits there: it is tried before all others.
+        """Returns the decision for a pod that fits on the node that it is nominated to; else None.
 
-        What was prepared when a like pod failed saves asking everyone about the pod as a whole.
+        This node is tried before all others. What pre-filters prepared when a like pod failed is
+        used again.
         """
         nodes = self._cluster.nodes
         name = nodes.nominations.node_of(pod)
@@ -341,7 +353,7 @@ class Classes:
         return Found(row, prepared, None, nominated_path=True)
 
     def _is_crowded(self, pod: Pod, node_name: str) -> bool:
-        """Whether other pods that count for this one are nominated to its node."""
+        """Returns whether pods of equal or higher priority are nominated to a pod's node, too."""
         others = self._cluster.nodes.nominations.on(node_name)
         return len(others) > 1 and any(
             other.priority >= pod.priority for uid, other in others.items() if uid != pod.uid
@@ -357,13 +369,13 @@ class Classes:
             key = self._key = Key(self._profile.name, signature)
         known: PodClass | None = self._cache.find(key)
         if known is None and self._is_alone_so_far(signature, pod):
-            # A class takes longer to make than a decision.
+            # Making a class takes longer than a decision.
             return DecisionPath.FIRST, None
         try:
             kept = self._bring_up_to_date(key, known, pod)
             path, row = self._choose(kept, pod, window)
         except BaseException:
-            # Answers that are partly up to date are good for nobody.
+            # Answers of which only a part is up to date cannot be used.
             self._cache.discard(key)
             raise
         if row is None:
@@ -377,9 +389,10 @@ class Classes:
     def _look_for_reasons(
         self, signature: int, kept: PodClass, pod: Pod, window: Window
     ) -> Found | Failed | None:
-        """A full look where a class has no row: there is one per class and state of the cluster.
+        """Returns the full decision for a pod whose class has no feasible row, with the reasons.
 
-        The class has prepared for it already. None for pods with claims, which are not the same.
+        It is made once per class and state of the cluster, with what the class has prepared. None
+        for pods with volumes or claims, because what is prepared for them differs.
         """
         if pod.spec.volumes or pod.spec.resource_claims:
             return None
@@ -389,13 +402,13 @@ class Classes:
         return outcome
 
     def _is_alone_so_far(self, signature: int, pod: Pod) -> bool:
-        """Whether no other pod like it was decided lately."""
+        """Returns whether no other pod of this signature was decided since the last sweep."""
         if not self._settings.waits_for_second:
             return False
         return self._asked.get(signature, pod.uid) == pod.uid
 
     def _bring_up_to_date(self, key: Key, known: PodClass | None, pod: Pod) -> PodClass:
-        """The class as of now, made if there is none yet."""
+        """Returns the class brought up to date, or a new one if there is none."""
         if known is None:
             made = self._make(pod)
             self._cache.put(key, made, made.size, self.statistics)
@@ -419,12 +432,12 @@ class Classes:
         return made
 
     def _is_explained(self, kept: PodClass) -> bool:
-        """Whether all that changed is where the class itself placed its last pod."""
+        """Returns whether only the row has changed on which the class placed its last pod."""
         changed = self._cluster.changes.since(kept.generation)
         return changed is not None and changed.keys() <= {kept.last_row}
 
     def _choose(self, kept: PodClass, pod: Pod, window: Window) -> tuple[DecisionPath, int | None]:
-        """How the best row is found, and which it is; None if there is none."""
+        """Returns how the best row is found, and the row; None if there is none."""
         nodes, rows = self._cluster.nodes, window.rows
         if not nodes.nominations.are_there and kept.has_own_totals and self._settings.batches:
             chosen = self._choose_ranked(kept, window)
@@ -437,7 +450,8 @@ class Classes:
             return _COLUMNS, int(feasible[0]) if len(feasible) else None
         turns = self._turns(window.start)
         with PointTimer(self._observer, SCORE, self._profile.name):
-            # Who asks about a domain and all rows in turn is asked about neither twice in a row.
+            # Rows are ranked only when they are asked about twice in succession. `_choose_ranked`
+            # asks about the domain; asking about all rows in between would prevent its ranking.
             is_own = rows is not None and kept.has_own_totals
             ranking = None if is_own else self._rank_all(kept, turns)
             if ranking is None:
@@ -452,18 +466,21 @@ class Classes:
         return _COLUMNS, ranking.best_with(added, None if is_everything else feasible)
 
     def _rank_all(self, kept: PodClass, turns: Turns) -> DomainBatch | None:
-        """All rows ranked by what depends on their own row; None if no such ranking is kept."""
+        """Returns a ranking of all rows by their own scores; None if no such ranking is kept.
+
+        These are the scores that do not depend on other rows.
+        """
         if not self._settings.batches or self._largest_total * len(turns.turn_of) >= MOST_KEY // 2:
             return None
         return kept.scores.rank_among(kept.scores.everything, turns)
 
     def _take_first(self, scored: Scored, turns: Turns) -> int:
-        """The row with the highest total, and of equals the first: as `first_best` does."""
+        """Returns the row with the highest total, of equal ones the first, as `first_best` does."""
         rows, of_row = scored.rows, turns.of_row
         count = len(of_row)
         if len(rows) == count and self._largest_total * count < MOST_KEY:
-            # The rows are all, in order. One number has both, as in a ranking: where many are
-            # equal, that is faster than to look for them.
+            # These are all rows, in order. One number per row contains total and turn, as in a
+            # ranking. If many totals are equal, this is faster than finding all of the best.
             return rows.item((scored.totals * count - of_row).argmax())
         best = scored.best()
         return best.item(of_row[best].argmin() if len(best) > 1 else 0)
@@ -471,7 +488,7 @@ class Classes:
     def _choose_ranked(
         self, kept: PodClass, window: Window
     ) -> tuple[DecisionPath, int | None] | None:
-        """The same by a ranking of rows; None if none is worth making."""
+        """Returns what `_choose` does, by a ranking of rows; None if no ranking is worth making."""
         rows, visit, scores = window.rows, self._turns(window.start), kept.scores
         if rows is None and kept.is_ranked:
             return _BATCH, scores.best(visit)
@@ -485,7 +502,7 @@ class Classes:
         return _BATCH, ranking.best()
 
     def _turns(self, start: int) -> Turns:
-        """The visit order from some start: one for all classes, until a node comes or goes."""
+        """Returns the visit order from a start; all classes share it until a node comes or goes."""
         nodes = self._cluster.nodes
         order = nodes.order
         known = self._visit
@@ -497,7 +514,7 @@ class Classes:
     def _without_crowded(
         self, kept: PodClass, pod: Pod, feasible: NDArray[np.intp]
     ) -> NDArray[np.intp]:
-        """The feasible rows that also have room beside the pods nominated to them."""
+        """Returns the feasible rows where the pod also fits beside the pods nominated to them."""
         crowded = find_refused_by_nominated(
             self._profile, pod, kept.newest_prepared(), self._cluster.nodes, feasible
         )
@@ -507,10 +524,13 @@ class Classes:
         refused[crowded] = True
         return feasible[~refused[feasible]]
 
-    # Trust
+    # Verifying
 
     def _verify(self, pod: Pod, window: Window, outcome: Found | Failed) -> Found | Failed:
-        """Makes some decisions twice. A difference ends reuse, and the plain decision counts."""
+        """Decides a share of pods again without reuse; returns the decision that counts.
+
+        If the two differ, reuse is switched off, and the decision without reuse counts.
+        """
         if crc32(pod.uid.encode()) >= self._settings.verify_share * 2**32:
             return outcome
         plain = decide(self._profile, pod, self._cluster.nodes, window)

@@ -1,4 +1,4 @@
-"""What a class keeps of each plugin."""
+"""The values that a class keeps for each plugin."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from mooring.cluster import Figures, Mask, Nodes, RowFacts, Scope
 from mooring.cluster.changes import Change, unite
 from mooring.framework.plugin import Filter, Levels, PreScore, Reduction, Rescore, Score, Scores
 
-# Rows of a cluster whose nodes and pods are alike have few figures; beyond this, looking them up
-# saves nothing.
+# If nodes and pods are alike, rows have few distinct figures. If there are more than this, looking
+# up answers by figures saves no time.
 _MOST_FIGURES = 512
 
 
@@ -23,17 +23,17 @@ class RowFilter:
     prepared: Any
     watch: int
     bit: int
-    #: The plugin's, looked up once: it is called for every row that changes.
+    #: The plugin's method, looked up once, because it is called for every row that changes.
     recheck: Callable[[Any, Nodes, RowFacts], Rescore]
 
 
 @dataclass(slots=True)
 class WideFilter:
-    """A filter whose answer for a row depends on others too. Skipped while `prepared` is None."""
+    """A filter whose answer for a row depends on other rows. Skipped while `prepared` is None."""
 
     plugin: Filter[Any]
     watch: int
-    #: Whether it is one that prepares something.
+    #: Whether the plugin prepares something for a pod.
     prepares: bool
     prepared: Any = None
     rejected: Mask | None = None
@@ -41,33 +41,34 @@ class WideFilter:
 
 @dataclass(slots=True)
 class ScoreColumn:
-    """The numbers that a score plugin gives, for all rows, before they are normalised."""
+    """The numbers of a score plugin for all rows, before they are normalised."""
 
     plugin: Score[Any]
     prepared: Any
     watch: int
     weight: int
     raw: Scores
-    #: Whether its numbers are used as they are, without normalising.
+    #: Whether its numbers are used without normalising.
     is_plain: bool
-    #: The plugin's, looked up once: it is called for every row that changes.
+    #: The plugin's method, looked up once, because it is called for every row that changes.
     rescore: Callable[[Any, Nodes, RowFacts, Scores], Rescore]
-    #: What it adds to every total, where all rows have the same number.
+    #: The number that it adds to every total, if all rows have the same raw number; else None.
     flat: int | None = None
 
 
 @dataclass(slots=True)
 class Asked:
-    """The plugins that read some kinds of change, and what they said of rows by their figures."""
+    """The plugins that read some kinds of change, and their answers by the figures of a row."""
 
     filters: list[RowFilter]
     columns: list[ScoreColumn]
-    #: The bits of the filters among those that reject a row.
+    #: The bits of the filters that reject a row with these figures.
     rejections: dict[Figures, int] = field(default_factory=dict)
-    #: One number per column.
+    #: The numbers of a row with these figures, one per column.
     numbers: dict[Figures, tuple[int, ...]] = field(default_factory=dict)
-    #: Whether rows with equal figures are told the same by all the filters, or columns.
+    #: Whether all filters give equal answers for rows with equal figures.
     are_filters_alike: bool = False
+    #: Whether all columns give equal numbers for rows with equal figures.
     are_columns_alike: bool = False
     bits: int = 0
 
@@ -91,20 +92,20 @@ class Asked:
 
 @dataclass(slots=True)
 class RelativeScore:
-    """A score plugin whose numbers depend on which rows are feasible: asked for every pod."""
+    """A score plugin whose numbers depend on which rows are feasible. It is asked for every pod."""
 
     plugin: Score[Any]
     watch: int
     weight: int
     is_active: bool
-    #: Whether it is one that prepares something.
+    #: Whether the plugin prepares something for a pod.
     prepares: bool
-    #: Whether it may say which few numbers occur.
+    #: Whether the plugin defines `find_levels`.
     has_levels: bool
 
 
 class RelativeAnswer(NamedTuple):
-    """What such a score has prepared for a pod, and the few numbers that occur if it says so."""
+    """What a relative score has prepared for a pod, and its levels if it found any."""
 
     score: RelativeScore
     prepared: Any
@@ -112,24 +113,27 @@ class RelativeAnswer(NamedTuple):
 
 
 class Unserved(Exception):
-    """The answers for these pods cannot be kept; they are decided one by one."""
+    """No answers can be kept for such pods; they are decided one by one."""
 
 
 def ignores_feasible_rows(plugin: Score[Any]) -> bool:
-    """Whether a score that skips itself does so whichever rows are feasible.
+    """Returns whether a score plugin skips itself independently of which rows are feasible.
 
-    One that says nothing of what it reads has not promised it.
+    A plugin that does not declare what it reads has not promised that.
     """
     return plugin.reads != Change.ALL
 
 
 def may_find_levels(plugin: Score[Any]) -> bool:
-    """Whether a score has something to say of the few numbers that occur."""
+    """Returns whether a score plugin defines `find_levels`."""
     return type(plugin).find_levels is not Score.find_levels
 
 
 def is_kept(plugin: Score[Any]) -> bool:
-    """Whether a score's numbers are kept: which rows are feasible makes no difference to them."""
+    """Returns whether the raw numbers of a score plugin are kept for all pods of a class.
+
+    They are kept if they do not depend on which rows are feasible.
+    """
     if plugin.reduces is Reduction.NOTHING:
         is_own = True
     else:

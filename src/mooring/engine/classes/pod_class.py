@@ -1,8 +1,8 @@
-"""A class of like pods: what every plugin answers for them, row by row, kept up to date.
+"""A class of like pods: the answers of every plugin for them on all rows, kept up to date.
 
-The generation says for which state of the cluster the answers are good. Whatever changed since is
-looked up in the change log: a plugin is asked again only about rows whose kinds of change it
-reads, and about all rows only where its answers reach beyond a row.
+The generation says for which state of the cluster the answers hold. The change log has all changes
+since. A plugin is asked again only about rows with kinds of change that it reads. It is asked about
+all rows only if its answers for a row depend on other rows.
 """
 
 from __future__ import annotations
@@ -63,33 +63,33 @@ from .scores import ClassScores
 from .stances import Point, Stances
 from .statistics import Flush, Statistics
 
-# More changed rows than this are asked about in columns: one by one would take longer.
+# Plugins are asked about more changed rows than this in columns: one by one would take longer.
 _ROW_BY_ROW = 16
-# More changes than this are read from the log in columns, likewise.
+# More changes than this are read from the log in columns: one by one would take longer.
 _CHANGE_BY_CHANGE = 64
 
-# After so many pods that no wide filter had rejected anything for, a ranking is made.
+# A ranking is made once no wide filter has rejected a row for so many pods in succession.
 _WORTH_RANKING = 4
 
-# A plain integer: combining flags of an enum takes many times as long.
+# A plain integer, because combining flags of an enum takes many times as long.
 _MEMBERSHIP = int(Change.MEMBERSHIP)
 
-# What a pre-filter may say that leaves nothing to keep.
+# Answers of a pre-filter with which no class is made.
 _NO_COLUMN = (Rejected, Narrowed)
 
 _DEAD = np.int64(1) << np.int64(62)
 
-# What a class takes besides its columns: what plugins prepared, and what they said of figures.
+# The bytes of a class besides its columns: what plugins prepared, and their answers by figures.
 _BYTES = 65_536
-# Per row: bits, plain and total scores, and a ranking; the numbers of a score; the verdict of a
-# filter that depends on other rows, and what it prepared.
+# The bytes per row: for the bits, plain scores, totals and rankings; for the numbers of a score;
+# for the verdict of a wide filter and what it prepared.
 _ROW_BYTES = 24 + RANKED_BYTES
 _COLUMN_BYTES = 8
 _WIDE_BYTES = 9
 
 
 class PodClass:
-    """The answers for one class. `bits` has one bit per row filter that rejects a row."""
+    """The answers for one class. `bits` has for each row one bit per row filter that rejects it."""
 
     def __init__(
         self, profile: Profile, pod: Pod, cluster: Cluster, statistics: Statistics
@@ -98,9 +98,9 @@ class PodClass:
         self.profile = profile
         self._cluster = cluster
         self._nodes = cluster.nodes
-        #: Where the last pod of the class went.
+        #: The row of the last pod of the class.
         self.last_row: int | None = None
-        #: For how many pods, one after the other, no wide filter has rejected anything.
+        #: For how many pods in succession no wide filter has rejected a row.
         self._unrejected = 0
         self.rebuild(pod)
 
@@ -124,10 +124,10 @@ class PodClass:
             (*(each.watch for each in self.row_filters), *(each.watch for each in self.columns))
         )
         self._look_wide()
-        #: The rows that no row filter rejects, once listed, until others do.
+        #: The rows that no row filter rejects; None until they are listed anew.
         self._unrejected_rows: NDArray[np.intp] | None = None
         self._by_kinds: dict[int, Asked] = {}
-        #: Rows that take no such pod, and what changed there since they were scored.
+        #: The rows where such pods do not fit, with the kinds of change since they were scored.
         self._unscored: dict[int, int] = {}
 
     # Asking about all rows
@@ -213,7 +213,7 @@ class PodClass:
                     prepared,
                     watch,
                     weight,
-                    # A place is written when its row changes, and the plugin may keep its array.
+                    # Values are overwritten when rows change, and the plugin may keep its array.
                     raw.copy(),
                     plugin.reduces is Reduction.NOTHING,
                     plugin.rescore,
@@ -225,19 +225,19 @@ class PodClass:
             return self.pod
         return ask_pre_score(plugin, self.pod, self._nodes, self._nodes.rows)
 
-    # Catching up
+    # Refreshing
 
     def refresh(self, pod: Pod) -> None:
         """Brings every answer up to date with the cluster.
 
-        A pod that is like the others now takes the place of the one that was asked about before,
-        whose volumes may be in use or no longer what they were.
+        Plugins are asked about this pod from now on, not about the one before it, whose volumes
+        may be in use or may have changed.
         """
         before, self.pod = self.pod, pod
         if self._labels_version != self._nodes.labels_version:
             self._labels_version = self._nodes.labels_version
-            # What was prepared for one pod is good for another only if all that is read of their
-            # labels is the same.
+            # What was prepared for one pod holds for another only if all labels that are read of
+            # them are equal.
             if self._nodes.labels_that_matter(before) != self._nodes.labels_that_matter(pod):
                 self._begin_anew(Flush.LABELS)
                 return
@@ -258,7 +258,10 @@ class PodClass:
         self._refresh_rows(changed, everywhere, union)
 
     def _take_newest(self, log: ChangeLog) -> bool:
-        """Takes in the only change if it concerns one row alone, as most do; whether it was one."""
+        """Takes in the newest change if it is the only one and concerns one row alone, as most do.
+
+        Returns whether it did.
+        """
         if log.generation - self.generation != 1 or log.newest is None:
             return False
         row, kinds = log.newest
@@ -274,7 +277,7 @@ class PodClass:
         self.rebuild(self.pod)
 
     def _refresh_wide(self, union: int) -> None:
-        """Asks the wide plugins anew that read such changes."""
+        """Asks the wide plugins that read such changes again."""
         pod, nodes = self.pod, self._nodes
         is_same = True
         for wide in self.wide_filters:
@@ -287,7 +290,7 @@ class PodClass:
             if score.watch & union:
                 watched, was_active = score.watch, score.is_active
                 score.watch = ask_watch(score.plugin, pod, nodes)
-                # One that is active is asked for every pod, and shows by itself when it is not.
+                # An active score is asked for every pod, and `ask_relatively` notes when it skips.
                 score.is_active = was_active or self._pre_score(score.plugin) is not None
                 is_same &= score.watch == watched and score.is_active == was_active
         if not is_same:
@@ -295,35 +298,36 @@ class PodClass:
         if not self.is_narrow:
             rejects = any(wide.rejected is not None for wide in self.wide_filters)
             self._unrejected = 0 if rejects else self._unrejected + 1
-            # A ranking takes long to make, so it has to be of use for several pods.
+            # Making a ranking takes long, so it must serve several pods.
             self.is_ranked = self.has_own_totals and self._unrejected >= _WORTH_RANKING
 
     def _look_wide(self) -> None:
-        """Notes what the wide plugins watch, and whether any has a say."""
+        """Notes what the wide plugins watch, and whether any of them is active."""
         self._wide_watch = unite(
             (*(each.watch for each in self.wide_filters), *(each.watch for each in self.relative))
         )
-        # What concerns more than the row where it changes.
+        # The kinds of change that concern more than the row that changed.
         self._beyond_watch = self._wide_watch | self._stances.watch | self._far_watch
         wide = sum(each.prepared is not None for each in self.wide_filters)
         per_row = _ROW_BYTES + _COLUMN_BYTES * len(self.columns) + _WIDE_BYTES * wide
         if any(each.is_active and each.has_levels for each in self.relative):
             per_row += LEVEL_BYTES
-        #: How many bytes it takes, at most, if plugins prepare no more than some columns.
+        #: How many bytes the class takes, at most, if plugins prepare no more than some columns.
         self.size = _BYTES + per_row * len(self.bits)
-        #: Whether a total depends on its own row alone.
+        #: Whether the total of a row depends on that row alone.
         self.has_own_totals = not any(each.is_active for each in self.relative)
-        #: Whether the bits alone say where such pods fit: no wide filter has a say.
+        #: Whether the bits alone say where such pods fit: no wide filter is active.
         self.is_narrow = not wide
         self._unrejected = 0
-        #: Whether the best row can be taken from a ranking: nothing depends on other rows, as yet.
+        #: Whether the best row can be taken from a ranking: at present, no answer for a row depends
+        #: on other rows.
         self.is_ranked = self.has_own_totals and self.is_narrow
 
     def _refresh_rows(
         self, changed: dict[int, int] | RowChanges, everywhere: int, union: int
     ) -> None:
         if self._far_watch & union or self._near_watch & everywhere:
-            # A change that reaches everywhere is rare; asking about everything is exact.
+            # Changes that concern all rows are rare, and asking every plugin again is exact.
             self._begin_anew(Flush.EVERYWHERE)
         elif isinstance(changed, RowChanges):
             self._refresh_together(changed.rows, union)
@@ -334,7 +338,7 @@ class PodClass:
                     self._refresh_row(row, kinds)
 
     def _refresh_together(self, rows: NDArray[np.intp], union: int) -> None:
-        """Asks about many rows at once, whatever changed there."""
+        """Updates many rows at once, for all kinds of change that any of them had."""
         if self._unscored:
             rows = np.union1d(rows, np.fromiter(self._unscored, np.intp, len(self._unscored)))
             union |= unite(self._unscored.values())
@@ -351,7 +355,7 @@ class PodClass:
 
     def _refresh_row(self, row: int, kinds: int) -> None:
         asked = self._by_kinds.get(kinds) or self._find_readers(kinds)
-        # A class looks at every row that changed: what is known is looked up right here.
+        # Known facts are looked up here without a call, because this runs for every changed row.
         facts = self._nodes.known_facts.get(row) or self._nodes.facts(row)
         before = bits = self.bits.item(row)
         if asked.bits:
@@ -373,7 +377,7 @@ class PodClass:
             self.scores.move(facts, asked)
 
     def _find_rejecting(self, asked: Asked, facts: RowFacts) -> int:
-        """The bits of the filters that reject a row."""
+        """Returns the bits of the filters that reject a row."""
         bits = 0
         for each in asked.filters:
             try:
@@ -391,12 +395,12 @@ class PodClass:
         return bits
 
     def _recheck(self, each: RowFilter, row: int) -> Rescore:
-        """Asks a filter about one row in the ordinary way."""
+        """Asks a filter about one row with `filter`, because its `recheck` gave no answer."""
         verdict = ask_filter(each.plugin, each.prepared, self._nodes, np.array([row]))
         return INFEASIBLE if verdict.rejected[0] else UPDATED
 
     def _find_readers(self, kinds: int) -> Asked:
-        """Who reads any of these kinds of change."""
+        """Returns the plugins that read any of these kinds of change."""
         asked = self._by_kinds.get(kinds)
         if asked is None:
             asked = self._by_kinds[kinds] = Asked(
@@ -408,7 +412,7 @@ class PodClass:
     # Choosing
 
     def feasible(self) -> Mask:
-        """Where such a pod fits, nominated pods left aside."""
+        """Returns for each row whether such a pod fits, without regard to nominated pods."""
         fits: Mask = self.bits == 0
         for wide in self.wide_filters:
             if wide.rejected is not None:
@@ -416,7 +420,7 @@ class PodClass:
         return fits
 
     def takes(self, row: int) -> bool:
-        """Whether such a pod fits on a row, nominated pods left aside."""
+        """Returns whether such a pod fits on a row, without regard to nominated pods."""
         if self.bits.item(row):
             return False
         for wide in self.wide_filters:
@@ -425,7 +429,7 @@ class PodClass:
         return True
 
     def feasible_among(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Those of some rows where such a pod fits."""
+        """Returns those of some rows where such a pod fits, without regard to nominated pods."""
         fits = self.bits[rows] == 0
         for wide in self.wide_filters:
             if wide.rejected is not None:
@@ -433,7 +437,7 @@ class PodClass:
         return rows[fits]
 
     def list_feasible(self) -> NDArray[np.intp]:
-        """The rows where such a pod fits, nominated pods left aside."""
+        """Returns the rows where such a pod fits, without regard to nominated pods."""
         if self._has_rejections:
             return self._list(self.feasible())
         if self._unrejected_rows is None:
@@ -442,28 +446,28 @@ class PodClass:
 
     @property
     def _has_rejections(self) -> bool:
-        """Whether filters reject rows whose answers depend on others, too."""
+        """Returns whether any wide filter rejects a row."""
         return any(wide.rejected is not None for wide in self.wide_filters)
 
     def _list(self, fits: Mask) -> NDArray[np.intp]:
         if np.count_nonzero(fits) == len(fits):
-            # They are the same rows each time, and need not be listed anew.
+            # All rows fit: the array of all rows is known and need not be made.
             return self.scores.everything
         return freeze(np.flatnonzero(fits))
 
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
-        """The totals of feasible rows; what depends on which these are is asked anew."""
+        """Returns the totals of feasible rows; relative scores are asked anew."""
         added = self.add_relatively(self.ask_relatively(pod, feasible), feasible)
         totals = self.scores.totals_of(self._widen(feasible))
         totals += added
         return Scored(feasible, {}, totals)
 
     def _widen(self, feasible: NDArray[np.intp]) -> Rows:
-        """The same rows; a slice of all rows is read many times faster than a list of them."""
+        """Returns the same rows, as a slice if they are all: it is read many times faster."""
         return self._nodes.everything if feasible is self.scores.everything else feasible
 
     def ask_relatively(self, pod: Pod, feasible: NDArray[np.intp]) -> list[RelativeAnswer]:
-        """What the scores say that depend on which rows are feasible."""
+        """Returns the answers of the scores that depend on which rows are feasible."""
         answers: list[RelativeAnswer] = []
         ask = make_caller(self.profile.observer, SCORE)
         for score in self.relative:
@@ -484,7 +488,7 @@ class PodClass:
         return answers
 
     def choose_by_level(self, answers: list[RelativeAnswer], ranking: DomainBatch) -> int | None:
-        """The best of all rows that no filter rejects; None if no ranking by levels is kept."""
+        """Returns the best of all rows that no filter rejects; None without a ranking by levels."""
         levels = answers[0].levels if len(answers) == 1 else None
         if levels is None or not levels.are_kept or self._has_rejections:
             return None
@@ -497,7 +501,7 @@ class PodClass:
         return ranked.best((normal * score.weight).tolist())
 
     def add_relatively(self, answers: list[RelativeAnswer], feasible: NDArray[np.intp]) -> Scores:
-        """What they add to the totals of feasible rows."""
+        """Returns what relative scores add to the totals of feasible rows."""
         rows = self._widen(feasible)
         added: Scores | None = None
         ask = make_caller(self.profile.observer, SCORE)
@@ -507,13 +511,13 @@ class PodClass:
         return np.zeros(len(feasible), np.int64) if added is None else added
 
     def _find_relative(self, answer: RelativeAnswer, rows: Rows, ask: Caller) -> Scores:
-        """What one of them adds to the totals of rows."""
+        """Returns what one relative score adds to the totals of rows."""
         score, prepared, levels = answer
         plugin, nodes = score.plugin, self._nodes
         if levels is None:
             raw = ask_score(plugin, prepared, nodes, rows, ask)
             return ask_normalize(plugin, prepared, raw) * score.weight
-        # There are far fewer numbers than rows.
+        # There are far fewer distinct numbers than rows, so only these are normalised.
         places = levels.places[rows]
         occurring = find_occurring(plugin, levels, places)
         numbers = np.zeros(len(levels.numbers), np.int64)
@@ -523,7 +527,7 @@ class PodClass:
         return added
 
     def newest_prepared(self) -> PreFiltered:
-        """What was prepared for the filters, with the newest of those that are asked anew."""
+        """Returns what is prepared for the filters, with the newest values for wide filters."""
         prepared = dict(self.pre_filtered.prepared)
         skipped = set(self.pre_filtered.skipped)
         for wide in self.wide_filters:
@@ -541,9 +545,10 @@ class PodClass:
 def read_changes(
     log: ChangeLog, generation: int
 ) -> tuple[dict[int, int] | RowChanges, int, int] | None:
-    """The rows that changed, what changed everywhere, and all kinds of change in one.
+    """Returns the rows that changed, the changes of the whole cluster, and all kinds in one number.
 
-    Few rows come as a dictionary, to be asked about one by one. None if that is no longer known.
+    Few rows are returned as a dictionary, because plugins are asked about them one by one. None if
+    the log has dropped some of these changes.
     """
     newest = log.newest
     if log.generation - generation == 1 and newest is not None and newest[0] != EVERYWHERE:

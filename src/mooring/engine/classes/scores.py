@@ -1,4 +1,4 @@
-"""The numbers that score plugins give a class of like pods, their totals, and the best row."""
+"""The scores of rows for a class of like pods, their totals, and the best row."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from mooring.framework.plugin_fence import PASSING, check_range, make_plugin_err
 from .batch import Batch, DomainBatch, LevelBatch, Turns
 from .parts import Asked, ScoreColumn, Unserved
 
-# The keys of a ranking among some rows are smaller, and fit 64 bits.
+# All keys of a `DomainBatch` are smaller than this, so that they fit 64 bits.
 MOST_KEY = 2**61
 
-# To find the largest key takes a hundredth of the time that ranking all rows by heaps does. So
-# heaps are made when so many pods were served since many rows changed at once.
+# Finding the largest key takes a hundredth of the time of ranking all rows by heaps. So heaps are
+# made only after so many pods were decided since many rows last changed at once.
 _CALM = 100
 
-# A ranking by levels that is further behind is made anew.
+# A ranking by levels that is more than this many changes behind is made anew.
 _MOST_BEHIND = 256
 
 
 class ClassScores:
-    """Columns of raw numbers and their totals. While there is a ranking, only that is kept current.
+    """Columns of raw numbers and their totals. While there is a ranking, totals may be outdated.
 
-    `bits` are the class's: a row with none set takes such pods.
+    `bits` belongs to the class: such pods fit on a row if none of its bits is set.
     """
 
     def __init__(self, columns: list[ScoreColumn], bits: NDArray[np.int64], nodes: Nodes) -> None:
         self.columns = columns
         self._bits = bits
-        #: The numbers of all rows, those without a node among them.
+        #: The numbers of all rows, including those without a node.
         self.everything = freeze(np.arange(len(bits)))
         self._nodes = nodes
         self._normalized = [each for each in columns if each.plugin.reduces is Reduction.LARGEST]
         self.ranking: Batch | None = None
-        #: The same by one key per row: for classes that take turns with others, which would push
-        #: every row that these have changed.
+        #: A ranking of all rows by one key per row. It suits classes that take turns with other
+        #: classes: `Batch` would push every row that the pods of these have changed.
         self._whole: DomainBatch | None = None
-        #: The same by levels.
+        #: A ranking of all rows by levels.
         self._by_level: LevelBatch | None = None
-        #: How many pods were served since many rows changed at once; no more than are calm.
+        #: How many pods were decided since many rows last changed at once, up to `_CALM`.
         self._served = _CALM
-        #: The same among some rows: those that were asked about last.
+        #: A ranking of some rows: those that were asked about last.
         self._among: DomainBatch | None = None
         self._asked: NDArray[np.intp] | None = None
         self._largest_total = MAX_SCORE * sum(each.weight for each in columns)
@@ -56,11 +56,11 @@ class ClassScores:
     def refresh(
         self, rows: NDArray[np.intp], columns: list[ScoreColumn], before: NDArray[np.int64]
     ) -> None:
-        """Many rows have changed at once; `before` are the bits that they had."""
+        """Updates many rows that have changed at once; `before` has their bits before."""
         if self._is_behind:
             self._add_up()
         bits = self._bits[rows]
-        # Who comes or goes may be what others are normalised by.
+        # A row that begins or ceases to fit may change the number by which others are normalised.
         stale = bool(self._normalized) and bool(((before == 0) != (bits == 0)).any())
         for column in columns:
             scores = ask_score(column.plugin, column.prepared, self._nodes, rows)
@@ -78,20 +78,20 @@ class ClassScores:
             self._rank(rows, bits == 0)
 
     def _rank(self, rows: NDArray[np.intp], fits: NDArray[np.bool_]) -> None:
-        """Many rows have other totals, or fit no longer."""
+        """Updates the rankings by keys for many rows, and drops the ranking by heaps."""
         self.ranking = None
         for ranking in (self._whole, self._among):
             if ranking is not None:
                 ranking.put_together(rows, fits, self.totals[rows])
 
     def _normalize(self) -> None:
-        """Finds all totals anew; the rankings are no longer what they were."""
+        """Computes all totals anew and drops the rankings."""
         self._add_up()
         self.ranking = self._whole = self._among = None
 
     def _add_up(self) -> None:
-        """Brings totals up to date with the numbers of all rows."""
-        #: What the plugins add up to whose numbers are used as they are.
+        """Computes all totals anew from the numbers of all rows."""
+        #: The weighted sums of the plugins whose numbers are used without normalising.
         self.plain: Scores = np.zeros(len(self._bits), np.int64)
         for column in self.columns:
             if column.is_plain:
@@ -112,11 +112,11 @@ class ClassScores:
         self._is_behind = False
 
     def _normal(self, column: ScoreColumn, rows: Rows) -> Scores:
-        """What a normalised column adds to the totals of rows, if these are the feasible ones."""
+        """Returns what a normalised column adds to totals of rows, if just these are feasible."""
         return ask_normalize(column.plugin, column.prepared, column.raw[rows]) * column.weight
 
     def leave(self, row: int) -> None:
-        """A row no longer takes such pods. What it would score is not kept up to date."""
+        """Removes a row on which such pods no longer fit. `enter` will update its numbers."""
         if self._moves_largest(row):
             self._normalize()
             return
@@ -125,7 +125,7 @@ class ClassScores:
                 ranking.drop(row)
 
     def enter(self, facts: RowFacts, asked: Asked) -> None:
-        """A row takes such pods again."""
+        """Adds a row on which such pods fit again."""
         row, gain = facts.number, self._rescore(facts, asked)
         if gain is None or self._raises_largest(row):
             self._normalize()
@@ -142,7 +142,7 @@ class ClassScores:
             self.ranking.put(row, total)
 
     def move(self, facts: RowFacts, asked: Asked) -> None:
-        """A row that takes such pods has changed."""
+        """Updates a changed row on which such pods fit."""
         row, gain = facts.number, self._rescore(facts, asked)
         if gain is None:
             self._normalize()
@@ -154,7 +154,7 @@ class ClassScores:
         if self._among is not None:
             self._among.move(row, gain)
         if self.ranking is not None:
-            # The ranking is enough to go on with.
+            # The ranking suffices for the next decisions, so totals are not updated.
             self._is_behind = True
             self.ranking.move(row, gain)
         else:
@@ -162,7 +162,10 @@ class ClassScores:
             self.totals[row] += gain
 
     def _rescore(self, facts: RowFacts, asked: Asked) -> int | None:
-        """Brings the numbers of a row up to date; tells by how much its total grows, if it can."""
+        """Updates the numbers of a row; returns by how much its total grows.
+
+        None if totals of other rows may change, too.
+        """
         known: tuple[int, ...] | None = None
         if asked.are_columns_alike:
             known = asked.numbers.get(facts.known_figures or facts.figures)
@@ -176,7 +179,7 @@ class ClassScores:
         return gain
 
     def _ask_anew(self, facts: RowFacts, asked: Asked) -> int | None:
-        """The same, by asking each plugin."""
+        """Does what `_rescore` does by asking each plugin."""
         row, gain = facts.number, 0
         numbers = []
         moves = False
@@ -196,14 +199,14 @@ class ClassScores:
                 raise Unserved
             numbers.append(after)
             gain += (after - before) * column.weight
-            # What others are normalised by stays as it is while the number does.
+            # While this number stays, so does the number by which others are normalised.
             moves = moves or (not column.is_plain and after != before)
         if asked.are_columns_alike:
             asked.keep_numbers(facts.figures, tuple(numbers))
         return None if moves else gain
 
     def _total(self, row: int) -> int:
-        """The total of a feasible row, from its numbers."""
+        """Returns the total of a feasible row, from its numbers."""
         total = sum(each.raw.item(row) * each.weight for each in self.columns if each.is_plain)
         for column in self._normalized:
             largest, _ = self._largest[column.plugin.name]
@@ -213,7 +216,10 @@ class ClassScores:
         return total
 
     def _moves_largest(self, row: int) -> bool:
-        """Whether a row's leaving changes what others are normalised by."""
+        """Returns whether the removal of a row changes the number by which others are normalised.
+
+        If not, counts one row fewer that has this number.
+        """
         for column in self._normalized:
             largest, count = self._largest.get(column.plugin.name, (0, 0))
             if column.raw.item(row) == largest:
@@ -223,7 +229,10 @@ class ClassScores:
         return False
 
     def _raises_largest(self, row: int) -> bool:
-        """Whether a row's coming changes what others are normalised by."""
+        """Returns whether a new row changes the number by which others are normalised.
+
+        If not, counts one row more that has this number.
+        """
         for column in self._normalized:
             largest, count = self._largest.get(column.plugin.name, (0, 0))
             if not count or column.raw.item(row) > largest:
@@ -233,7 +242,7 @@ class ClassScores:
         return False
 
     def best(self, turns: Turns) -> int | None:
-        """The best row by the ranking, which is made when there is none."""
+        """Returns the best row by a ranking, which is made if there is none; None without a row."""
         ranking = self.ranking
         if ranking is None or ranking.turns is not turns or ranking.changes_left < 0:
             if self._served < _CALM and self._fits_keys(turns):
@@ -247,16 +256,20 @@ class ClassScores:
         return ranking.best()
 
     def rank_among(self, rows: NDArray[np.intp], turns: Turns) -> DomainBatch | None:
-        """A ranking of some rows, as if there were no others; None if these would matter."""
+        """Returns a ranking of some rows, as if there were no others.
+
+        None if normalised numbers would depend on these rows, or if they are asked about for the
+        first time.
+        """
         known = self._among
         if known is not None and known.rows is rows and known.turns is turns:
             return known
         is_first, self._asked = self._asked is not rows, rows
         if is_first or not self._fits_keys(turns):
-            # Nothing is ranked for rows that nobody asks about again.
+            # A ranking is worth making only for rows that are asked about again.
             return None
         if any(column.flat is None for column in self._normalized):
-            # What is normal depends on which rows there are.
+            # Normalised numbers depend on which rows are feasible.
             return None
         if rows is self.everything:
             return self._rank_whole(turns)
@@ -266,7 +279,7 @@ class ClassScores:
         return self._among
 
     def _rank_whole(self, turns: Turns) -> DomainBatch:
-        """A ranking of all rows."""
+        """Returns a ranking of all rows by keys."""
         known = self._whole
         if known is None or known.turns is not turns:
             if self._is_behind:
@@ -277,7 +290,10 @@ class ClassScores:
     def rank_levels(
         self, ranking: DomainBatch, places: NDArray[np.intp], log: ChangeLog
     ) -> LevelBatch:
-        """A ranking of all rows by levels. Places that are kept differ where rows have changed."""
+        """Returns a ranking of all rows by levels.
+
+        If `places` is the array of the last call, its values differ only for rows that changed.
+        """
         known = self._by_level
         if known is not None and known.ranking is ranking and known.places is places:
             is_worn = known.changes_left < 0 or log.generation - known.generation > _MOST_BEHIND
@@ -293,7 +309,7 @@ class ClassScores:
         return (self._largest_total + 1) * len(turns.turn_of) < MOST_KEY
 
     def totals_of(self, feasible: Rows) -> Scores:
-        """The totals of rows, if these are all that are feasible; an array of the caller's own."""
+        """Returns the totals of rows, if just these are feasible, in a new array."""
         if self._is_behind:
             self._normalize()
         totals = self.plain.copy() if isinstance(feasible, slice) else self.plain[feasible]
