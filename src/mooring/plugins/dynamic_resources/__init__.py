@@ -1,1 +1,1 @@
-"""DynamicResources: devices are allocated to the claims of pods."""
+"""DynamicResources: allocates devices to the claims of pods."""

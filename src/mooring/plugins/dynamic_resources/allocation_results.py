@@ -18,7 +18,7 @@ from mooring.objects.resource_claim import Allocation, ConfigResult, DeviceResul
 from .asks import CompiledAsk, CompiledClaim, SearchError
 from .search import Pick
 
-# Of what the ids of shares are made: who has one is always told the same.
+# The namespace of the ids of shares. One owner and one place always give the same id.
 _SHARES = UUID("7a1f6e0c-4a0b-5f0d-9a53-0d5f6c1b2e90")
 
 
@@ -29,7 +29,7 @@ def make_allocation(
     node_name: str,
     owner: str,
 ) -> Allocation:
-    """What a claim gets on a node; the owner makes shares of devices unique."""
+    """Returns what a claim gets on a node. The owner makes the ids of shares unique."""
     results = tuple([_result(pick, views[pick.pool], owner, at) for at, pick in enumerate(picks)])
     config = tuple(_config(claim, picks)) if claim.is_configured else ()
     return Allocation.made_of(results, config, _node_selector(picks, views, node_name))
@@ -58,7 +58,7 @@ def _result(pick: Pick, view: PoolView, owner: str, at: int) -> DeviceResult:
 
 
 def chosen_asks(claim: CompiledClaim, picks: Sequence[Pick]) -> list[CompiledAsk]:
-    """Per request the alternative that was taken."""
+    """Returns the alternative that was taken, for each request."""
     taken = {pick.ask for pick in picks}
     return [
         next((ask for ask in request.asks if ask in taken), request.asks[0])
@@ -76,13 +76,13 @@ def _config(claim: CompiledClaim, picks: Sequence[Pick]) -> Iterator[ConfigResul
             yield written
             continue
         for ask in asks:
-            # As in kube-scheduler: once for every request that it is about.
+            # kube-scheduler writes a configuration once for every request that it applies to.
             if ask.request_name in config.requests or ask.name in config.requests:
                 yield written
 
 
 def _class_config(asks: Sequence[CompiledAsk]) -> Iterator[ConfigResult]:
-    """The configuration of each class, once for all requests that want the class."""
+    """Yields the configuration of each class, once for all requests that want the class."""
     by_class: dict[str, list[CompiledAsk]] = {}
     for ask in asks:
         if ask.device_class is not None:
@@ -118,7 +118,7 @@ def _node_selector(
 
 
 def bound_to(node_name: str) -> NodeSelector:
-    """Means that node and no other."""
+    """Returns a selector that matches only this node."""
     field = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node_name,))
     return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
 

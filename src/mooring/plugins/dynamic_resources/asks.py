@@ -1,4 +1,4 @@
-"""What claims ask for, made ready for the search: classes looked up, devices judged once."""
+"""The requests of claims, compiled for the search: classes are looked up, devices judged once."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from mooring.objects.resource_claim import (
 from .capacities import amounts_of
 from .selectors import SelectorAnswers, SelectorProblem, look_of
 
-#: Stands for the claim that an error is about: like claims share what is found out for one.
+#: Stands for the name of the claim in an error, because equal claims share a result.
 CLAIM = "\0claim\0"
 
 
 class Judgement(Enum):
-    """What a request says of a device, in use or not."""
+    """Whether a request accepts a device, no matter whether the device is in use."""
 
     NO = auto()
     YES = auto()
-    #: It would do, were it not for a taint.
+    #: The device suits, but has a taint that the request does not tolerate.
     TAINTED = auto()
 
 
 class SearchError(Exception):
-    """What ends the whole attempt. `CLAIM` in the text stands for the claim."""
+    """An error that ends the whole attempt. `CLAIM` in the text stands for the claim's name."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -55,7 +55,7 @@ class CompiledAsk:
         device_class: DeviceClass | None,
         answers: SelectorAnswers,
     ) -> None:
-        #: The name of the request, and the one that results bear.
+        #: The name of the request, and the name of this alternative in results.
         self.request_name, self.name = request.name, name
         self.own_name = name.rpartition("/")[2]
         self.ask = ask
@@ -65,12 +65,12 @@ class CompiledAsk:
         self.count = ask.count
         self.amounts = dict((ask.capacity.requests if ask.capacity else None) or {})
         self._answers = answers
-        #: What was said of devices that look alike to its expressions.
+        #: The judgements of devices, by what its expressions read of them.
         self._judged: dict[Hashable, Judgement] = {}
         self._masks: dict[PoolShape, tuple[int, int]] = {}
 
     def problem(self) -> str:
-        """Why nothing can be found for it, whatever devices there are."""
+        """Returns why no device can ever be found for it; empty if nothing is wrong."""
         what = f"claim {CLAIM}, request {self.own_name}"
         for at, selector in enumerate(self.ask.selectors or ()):
             if selector.cel is None:
@@ -89,7 +89,10 @@ class CompiledAsk:
         return ""
 
     def judge(self, model: DeviceModel) -> Judgement:
-        """Selectors, nodes, capacity and taints, in this order. Raises SearchError."""
+        """Judges a device by selectors, nodes, capacity and taints, in this order.
+
+        Raises SearchError.
+        """
         look = model.rest, look_of(model.content, self._reads)
         known = self._judged.get(look)
         if known is None:
@@ -98,7 +101,7 @@ class CompiledAsk:
 
     @cached_property
     def _reads(self) -> DeviceReads | None:
-        """All that its expressions read, those of its class included."""
+        """Returns what its and its class's expressions read; None if that may be anything."""
         own = self.ask.selectors or ()
         selectors = own if self.device_class is None else (*self.device_class.selectors, *own)
         return self._answers.join_reads(
@@ -137,7 +140,7 @@ class CompiledAsk:
         return any(_tolerates(each, taint) for each in self.ask.tolerations or ())
 
     def masks(self, shape: PoolShape) -> tuple[int, int]:
-        """The devices that would do, and those about which an expression breaks, as bits."""
+        """Returns the devices that suit, and those for which an expression fails, as bits."""
         known = self._masks.get(shape)
         if known is None:
             self._answers.begin(len(shape.models))
@@ -151,7 +154,7 @@ class CompiledAsk:
         return known
 
     def forget(self) -> None:
-        """Drops what is known of devices."""
+        """Forgets all judgements of devices."""
         self._judged.clear()
         self._masks.clear()
 
@@ -167,7 +170,7 @@ def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
 
 
 class CompiledRequest:
-    """A request: its alternatives, the best first; most have one."""
+    """A request with its alternatives, the best first. Most requests have one."""
 
     __slots__ = ("asks", "has_alternatives")
 
@@ -177,23 +180,24 @@ class CompiledRequest:
 
 
 class CompiledClaim:
-    """All requests of a claim, and what its devices must have in common."""
+    """All requests of a claim, and the constraints on its devices."""
 
     def __init__(self, spec: ClaimSpec, classes: DeviceClasses, answers: SelectorAnswers) -> None:
         self.spec = spec
         self.requests = tuple(_compile(each, classes, answers) for each in spec.requests)
         self.constraints: tuple[DeviceConstraint, ...] = spec.constraints
-        #: Whether anybody says how its devices are to be set up.
+        #: Whether the claim or one of its classes configures the devices.
         self.is_configured = bool(spec.config) or any(
             ask.device_class is not None and ask.device_class.config for ask in self.asks()
         )
-        #: Whether it asks for so many devices in one way, and nothing is wrong with that.
+        #: Whether every request is valid, has no alternatives, and wants a fixed number of devices
+        #: without admin access.
         self.is_regular = all(
             not request.has_alternatives and not (ask.is_admin or ask.wants_all or ask.problem())
             for request in self.requests
             for ask in request.asks
         )
-        #: Whether the first devices that would do are the right ones, where there are enough.
+        #: Whether the first suitable devices are the right ones, if there are enough.
         self.is_plain = self.is_regular and not self.constraints
 
     def asks(self) -> Iterator[CompiledAsk]:

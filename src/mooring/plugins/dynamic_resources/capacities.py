@@ -12,9 +12,9 @@ from mooring.objects.quantity import NANOS_PER_UNIT, units
 def amounts_of(
     requested: Mapping[str, int], model: DeviceModel, taken: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """What a request takes of each capacity, in nano-units; None if the device cannot give it.
+    """Returns what a request takes of each capacity, in nano-units.
 
-    Taken is what others have of it.
+    It is None if the device cannot give it. `taken` is what others already use.
     """
     if any(name not in model.capacities for name in requested):
         return None
@@ -39,7 +39,7 @@ def _amount(wanted: int | None, capacity: Capacity) -> int | None:
 
 
 def _round_up(wanted: int, policy: CapacityPolicy) -> int:
-    """The next amount that the policy knows."""
+    """Returns the next larger amount that the policy allows, or the wanted one."""
     within = policy.valid_range
     if within is not None and within.min is not None:
         if wanted < within.min:

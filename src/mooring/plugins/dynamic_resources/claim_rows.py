@@ -1,4 +1,4 @@
-"""The answers for rows: which get devices for a pod's claims, and which devices."""
+"""Decides which rows have devices for a pod's claims, and which devices the claims get."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ STALE = Reason("cannot schedule extended resource claim", Code.UNRESOLVABLE)
 UNFIT = Reason("cannot fit resource", Code.UNRESOLVABLE)
 
 _REASONS = (STALE, UNFIT, NOTHING, INVALID, UNAVAILABLE)
-# Where evicting pods may free devices.
+# The reasons if evicting pods may free devices.
 _HELPABLE = (STALE, UNFIT, Reason(NOTHING.text, Code.UNSCHEDULABLE), INVALID, UNAVAILABLE)
 
 
 @dataclass(frozen=True, slots=True)
 class RowPart:
-    """Rows that need the same claims to be allocated."""
+    """Rows on which the same claims have to be allocated."""
 
     #: None means all rows.
     where: Mask | None
@@ -59,7 +59,7 @@ class RowPart:
     special: SpecialClaim | None
 
     def keep(self, rows: Mask) -> Mask:
-        """Those of some rows that belong to the part."""
+        """Returns those of some rows that belong to the part."""
         return rows if self.where is None else rows & self.where
 
 
@@ -75,7 +75,7 @@ class ClaimRows:
     # All rows
 
     def parts(self) -> Iterator[RowPart]:
-        """Rows by what has to be allocated there."""
+        """Yields the rows, grouped by what has to be allocated there."""
         extended = self._prepared.extended
         if extended is None:
             yield self._part(None, frozenset())
@@ -84,7 +84,7 @@ class ClaimRows:
             yield self._part(where, names)
 
     def found(self, plan: ClaimsPlan) -> RowOutcomes | FreedOutcomes:
-        """What came of the search, with devices free that evicted pods would give back."""
+        """Returns the outcomes of the search, with the devices of evicted pods taken as free."""
         gone = self._prepared.gone
         if gone:
             return FreedOutcomes(plan, gone, self._nodes, self._rows)
@@ -99,7 +99,7 @@ class ClaimRows:
         extended = self._prepared.extended
         is_refused = extended is not None and (extended.is_stale or bool(extended.others))
         if not (failing or is_refused or self._prepared.allocated):
-            # Mostly so, which needs no flags.
+            # This is the usual case. It needs no flags.
             return Verdict.accepting(self._count)
         failed = np.zeros((len(_REASONS), self._count), np.bool_)
         stale, unfit, nothing, invalid, unavailable = failed
@@ -112,7 +112,7 @@ class ClaimRows:
             nothing |= part.keep(found.where(AllocationFound.NOTHING)) & ~early
             invalid |= part.keep(found.where(AllocationFound.INVALID)) & ~early
             broken |= part.keep(found.where(AllocationFound.ERROR)) & ~early
-        # A node on which allocation fails says nothing about the claims that have devices.
+        # Where allocation fails, a node gives no reason about claims that already have devices.
         for claim in self._prepared.allocated:
             unavailable |= ~self.available(claim)
         unavailable &= ~(early | nothing | invalid | broken)
@@ -120,7 +120,7 @@ class ClaimRows:
         return Verdict(reasons, failed, broken if broken.any() else None, self.describe)
 
     def available(self, allocated: AllocatedClaim) -> Mask:
-        """Where the devices of a claim can be used."""
+        """Returns where the devices of a claim can be used."""
         if allocated.readiness in (Readiness.FAILED, Readiness.LATE):
             return self._nodes.nothing(self._rows)
         if allocated.terms is None:
@@ -128,7 +128,7 @@ class ClaimRows:
         return self._nodes.satisfying_any(allocated.terms, self._rows)
 
     def scores(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """What the alternatives are worth that rows allow; 0 where nothing is allocated."""
+        """Returns the score of the alternatives that each row allows; 0 if it allocates nothing."""
         total = np.zeros(self._count, np.int64)
         known = known_score([each.claim for each in self._prepared.allocated])
         for part in self.parts():
@@ -145,14 +145,14 @@ class ClaimRows:
         return total
 
     def _part(self, where: Mask | None, names: frozenset[str]) -> RowPart:
-        """Rows where devices have to serve these extended resources."""
+        """Returns the part of the rows on which devices have to serve these extended resources."""
         return RowPart(where, *_find_plan(self._prepared, self._nodes, names))
 
     def describe(self, row: int) -> str:
-        """Why allocation breaks on a row, in its own names."""
+        """Returns the error of a row, with the names of its claims and its node."""
         outcome, keys = self._search(row)
         if outcome.found is not AllocationFound.ERROR:
-            # What all rows take together is too much.
+            # The row has no error of its own: the searches of all rows take too many steps.
             outcome = GAVE_UP
         text = outcome.error
         for at, key in enumerate(keys):
@@ -175,7 +175,7 @@ class ClaimRows:
 
 
 def decide_on(prepared: PreparedClaims, nodes: Nodes, row: int) -> RowDecision | None:
-    """The devices that a pod's claims get on a row; None if none are found. Raises SearchError."""
+    """Returns what a pod's claims get on a row; None if they find nothing. Raises SearchError."""
     plan, special = _find_plan(prepared, nodes, _names_on(prepared, nodes, row))
     name = nodes.name(row)
     if plan is None:
@@ -195,7 +195,7 @@ def _allocate(
     views: Sequence[PoolView],
     node_name: str,
 ) -> list[DecidedClaim]:
-    """What each claim of a pod gets of the devices that were picked."""
+    """Returns what each claim of a pod gets of the devices that were picked."""
     ahead = len(prepared.claims_ahead) if prepared.ahead else 0
     made: list[DecidedClaim] = []
     for at, claim in enumerate(plan.claims[ahead:]):
@@ -217,7 +217,7 @@ def _allocate(
 
 
 def find_plan_on(prepared: PreparedClaims, nodes: Nodes, row: int) -> ClaimsPlan | None:
-    """How claims are allocated on a row; None if nothing has to be."""
+    """Returns the plan for the claims on a row; None if nothing has to be allocated."""
     return _find_plan(prepared, nodes, _names_on(prepared, nodes, row))[0]
 
 
@@ -229,7 +229,7 @@ def _names_on(prepared: PreparedClaims, nodes: Nodes, row: int) -> frozenset[str
 def _find_plan(
     prepared: PreparedClaims, nodes: Nodes, names: frozenset[str]
 ) -> tuple[ClaimsPlan | None, SpecialClaim | None]:
-    """How claims are allocated where devices have to serve these extended resources."""
+    """Returns the plan and the special claim for rows where devices serve these resources."""
     special = None
     if names and prepared.extended is not None:
         special = prepared.extended.special(names)
@@ -243,7 +243,7 @@ def _find_plan(
 
 @dataclass(frozen=True, slots=True)
 class RowDecision:
-    """What was found for a pod on a row."""
+    """What is decided for a pod's claims on a row."""
 
     decision: Decision
     special: SpecialClaim | None
@@ -256,7 +256,7 @@ class RowDecision:
 def granted_claims(
     pod: Pod, claims: ResourceClaims, decided: RowDecision
 ) -> Iterator[ResourceClaim]:
-    """The claims of a pod as they will be when it is bound, the special one last."""
+    """Yields the claims of a pod as they will be when it is bound, the special one last."""
     user = ClaimUser(resource="pods", name=pod.name, uid=pod.uid)
     allocations = decided.allocations
     for claim in find_claims(pod, claims):

@@ -9,12 +9,12 @@ from mooring.objects.resource_claim import ResourceClaim
 from .asks import CompiledClaim
 from .search import Pick
 
-# So many alternatives a request can have; the first one scores as many.
+# The most alternatives of a request. The first one scores this number, each next one less by 1.
 _MOST_ALTERNATIVES = 8
 
 
 def outcome_score(claims: Sequence[CompiledClaim], picks: Sequence[Pick]) -> int:
-    """What the alternatives are worth that a search has taken."""
+    """Returns the score of the alternatives that a search has taken."""
     taken = {pick.ask for pick in picks}
     return sum(
         _MOST_ALTERNATIVES - at
@@ -27,7 +27,7 @@ def outcome_score(claims: Sequence[CompiledClaim], picks: Sequence[Pick]) -> int
 
 
 def known_score(claims: Sequence[ResourceClaim]) -> int:
-    """The same for claims that have their devices already."""
+    """Returns the score of the alternatives of claims that already have devices."""
     total = 0
     for claim in claims:
         results = claim.allocation.results if claim.allocation else ()
@@ -40,5 +40,5 @@ def known_score(claims: Sequence[ResourceClaim]) -> int:
 
 
 def has_alternatives(claims: Sequence[ResourceClaim]) -> bool:
-    """Whether any request could be satisfied in several ways."""
+    """Whether any request can be satisfied in several ways."""
     return any(request.first_available for claim in claims for request in claim.spec.requests)

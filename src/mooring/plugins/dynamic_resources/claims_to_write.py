@@ -1,4 +1,4 @@
-"""What is to be written about a pod's claims before it is bound, and how far that has come."""
+"""What must be written about a pod's claims before it is bound, and whether that is done."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refer_to(claim: ResourceClaim) -> DeviceClaimRef:
 def plan_writes(
     pod: Pod, claims: ResourceClaims, decision: Decision, special: SpecialClaim | None
 ) -> DeviceWrites | None:
-    """All that has to be written for a pod; None if it can be bound as things are."""
+    """Returns what must be written for a pod; None if it can be bound at once."""
     decided = {each.uid: each.allocation for each in decision.claims}
     grants, every = [], []
     slow: list[str] = []
@@ -63,7 +63,10 @@ def _grant(claim: ResourceClaim, allocation: Allocation | None) -> ClaimGrant:
 def is_ready(
     pod: Pod, claims: ResourceClaims, today: float | None, timeout: float
 ) -> bool | Rejected:
-    """Whether all claims of a pod have been seen with their devices ready and the pod in them."""
+    """Whether the cluster shows all claims of a pod with ready devices and the pod as a user.
+
+    Returns a rejection if that will never be so.
+    """
     try:
         every = [*find_claims(pod, claims)]
     except UnresolvedClaim as error:
@@ -89,7 +92,7 @@ def is_ready(
 
 
 def _decided_special(pod: Pod, claims: ResourceClaims) -> Allocation | None:
-    """What was decided about the pod's claim for extended resources, if it gets one."""
+    """Returns what was decided for the pod's special claim; None if it gets none."""
     decision = claims.decision(pod.uid)
     for each in () if decision is None else decision.claims:
         if each.uid == extended_uid(pod.uid):

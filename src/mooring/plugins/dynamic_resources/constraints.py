@@ -1,4 +1,4 @@
-"""What devices of a claim must have in common, or must differ in."""
+"""The attributes in which devices of a claim must agree, or must differ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConstraintState:
         return _is_meant(self._requests, ask)
 
     def add(self, ask: CompiledAsk, model: DeviceModel) -> bool:
-        """Takes a device in, unless the constraint forbids it."""
+        """Adds a device and returns True, or returns False if the constraint forbids it."""
         if not self._applies(ask):
             return True
         found = _find(model, self._attribute)
@@ -33,7 +33,7 @@ class ConstraintState:
         return found is not None and self._add(ask, found[0])
 
     def remove(self, ask: CompiledAsk) -> None:
-        """Lets the device go that was taken in last."""
+        """Removes the device that was added last."""
         if self._applies(ask):
             self._remove(ask)
 
@@ -45,12 +45,12 @@ class ConstraintState:
 
     @property
     def state(self) -> Hashable:
-        """All that decides which devices it accepts from here on."""
+        """Returns all that decides which devices it accepts next."""
         raise NotImplementedError
 
 
 class _Match(ConstraintState):
-    """All devices have the same value: that of the first."""
+    """All devices must have the value of the first."""
 
     def __init__(self, constraint: DeviceConstraint) -> None:
         super().__init__(constraint)
@@ -74,9 +74,9 @@ class _Match(ConstraintState):
 
 
 class _Distinct(ConstraintState):
-    """Devices differ, as kube-scheduler 1.36 sees it: it knows one value per request.
+    """Devices must differ, by the rule of kube-scheduler 1.36: it keeps one value per request.
 
-    That is the value of the latest device, and it is forgotten when that device is let go.
+    This is the value of the latest device. Removing a device of the request drops the value.
     """
 
     def __init__(self, constraint: DeviceConstraint) -> None:
@@ -98,7 +98,7 @@ class _Distinct(ConstraintState):
 
 
 def track(constraints: Sequence[DeviceConstraint]) -> tuple[ConstraintState, ...]:
-    """Constraints of a claim that has no devices yet."""
+    """Returns the constraints of a claim, in the state in which it has no devices yet."""
     return tuple(
         _Match(each) if each.match_attribute is not None else _Distinct(each)
         for each in constraints
@@ -110,10 +110,10 @@ def _is_meant(requests: Collection[str], ask: CompiledAsk) -> bool:
 
 
 def lacks_matching(claim: CompiledClaim, pools: Sequence[SeenPool]) -> bool:
-    """Whether some devices must have a value in common that too few free ones have.
+    """Whether a constraint wants more devices with one value than are free.
 
-    For claims that are regular, and pools without devices that can be shared, of which expressions
-    say no more than yes or no: then a search would find nothing either.
+    The claim must be regular. The pools must have no devices that can be shared, and no expression
+    may fail for their devices. Then a search would find nothing either.
     """
     for each in claim.constraints:
         if each.match_attribute is None:
@@ -126,7 +126,7 @@ def lacks_matching(claim: CompiledClaim, pools: Sequence[SeenPool]) -> bool:
 
 
 def _most_alike(asks: Sequence[CompiledAsk], attribute: str, pools: Sequence[SeenPool]) -> int:
-    """How many free devices that would do have the same value at the most."""
+    """Returns the largest number of free suitable devices that have the same value."""
     counts: Counter[_Value] = Counter()
     for view, state in pools:
         good = 0
@@ -135,14 +135,17 @@ def _most_alike(asks: Sequence[CompiledAsk], attribute: str, pools: Sequence[See
         good &= ~state[0]
         for place, model in enumerate(view.shape.models):
             found = _find(model, attribute) if good >> place & 1 else None
-            # Values of types that are not known are like no other.
+            # A value of an unknown type equals no other value.
             if found is not None and found[0] is not None:
                 counts[found[0]] += 1
     return max(counts.values(), default=0)
 
 
 def _find(model: DeviceModel, attribute: str) -> tuple[_Value] | None:
-    """The value of an attribute, which is None if its type is not known; None if there is none."""
+    """Returns the value of an attribute in a tuple; None if the device does not have it.
+
+    The value itself is None if its type is unknown.
+    """
     attributes = model.attributes
     if attribute in attributes:
         return (attributes[attribute],)

@@ -1,7 +1,7 @@
-"""Why claims get no devices on nodes, in detail, and what would let them have some.
+"""Explains in detail why claims get no devices on nodes, and what would help.
 
-Devices are tallied by the first thing that rules them out, once per group of like nodes. What would
-help is tried: claims are searched for again without a selector, or with a toleration.
+Devices are counted by the first cause that rules them out, once per group of like nodes. What would
+help is tried: the search runs again without a selector, or with a toleration.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .device_allocation import AllocationFound, ClaimsPlan
 from .preparation import ClaimPlans, PreparedClaims, RowOutcomes
 from .selectors import view_of
 
-# So many requests are worth a sentence, and so many groups of nodes a look.
+# The most requests that are described, groups of nodes that are counted, and values that are named.
 _MOST_REQUESTS = 4
 _MOST_GROUPS = 200
 _MOST_VALUES = 3
@@ -44,10 +44,10 @@ RowNumbers = NDArray[np.intp]
 
 @dataclass
 class _Tally:
-    """The devices of some nodes, by what rules them out for one request."""
+    """The numbers of devices of some nodes, by what rules them out for one request."""
 
     ruled_out: Counter[str] = field(default_factory=Counter)
-    #: Of devices that fail a selector: values of the attributes that it reads.
+    #: For each selector that devices fail, their values of the attributes that it reads.
     values: dict[str, Counter[str]] = field(default_factory=dict)
     good: int = 0
     nodes: int = 0
@@ -58,7 +58,7 @@ class _Tally:
 
 
 def advise_on_claims(prepared: PreparedClaims, nodes: Nodes, rows: RowNumbers) -> Iterator[Advice]:
-    """What stands between a pod's claims and devices on rows that the plugin rejects."""
+    """Yields what keeps a pod's claims from getting devices on rows that the plugin rejects."""
     for allocated in prepared.allocated:
         usable = ClaimRows(prepared, nodes, rows).available(allocated)
         if not usable.all():
@@ -98,7 +98,7 @@ class _PlanAdvice:
         return RowOutcomes(plan, self._groups, rows)
 
     def _pools(self) -> Iterator[tuple[Sequence[SeenPool], int]]:
-        """What each group of the rows sees, and how many rows it has; the largest ones."""
+        """Yields the pools of each group of rows and its number of rows, largest group first."""
         groups = self._groups
         pairs = np.stack((groups.local[self._rows], groups.patterns[self._rows]))
         distinct, counts = np.unique(pairs, axis=1, return_counts=True)
@@ -157,7 +157,7 @@ class _PlanAdvice:
         return self._plan.claims[at].spec
 
     def _would_fit(self, at: int, other: ClaimSpec) -> int:
-        """How many of the rows would have devices if a claim asked for something else."""
+        """Returns how many of the rows would have devices if a claim asked for something else."""
         specs = [claim.spec for claim in self._plan.claims]
         specs[at] = other
         plan = ClaimPlans().plan(tuple(specs), self._nodes.devices.classes)
@@ -166,7 +166,7 @@ class _PlanAdvice:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A device of a pool, and what is in use there."""
+    """A device of a pool, and what of the pool is in use."""
 
     shape: PoolShape
     state: PoolState
@@ -182,7 +182,7 @@ class _Candidate:
 
     @property
     def lacks_counters(self) -> bool:
-        """Whether it needs counters of its pool, and one of these would be overdrawn."""
+        """Whether it needs more of a counter of its pool than is left."""
         left = dict(enumerate(self.state[1]))
         for name, amount in self.model.counters:
             left[self.shape.counter_places[name]] -= amount
@@ -200,7 +200,7 @@ def _count(tally: _Tally, ask: CompiledAsk, device: _Candidate, count: int) -> N
 
 
 def _cause(ask: CompiledAsk, device: _Candidate) -> tuple[str, list[str]]:
-    """What rules a device out, and values of the attributes that a failing selector reads."""
+    """Returns what rules a device out, and its values of what a failing selector reads."""
     class_selectors = ask.device_class.selectors if ask.device_class else ()
     for selector in (*class_selectors, *(ask.ask.selectors or ())):
         if not _selects(selector, device.model):

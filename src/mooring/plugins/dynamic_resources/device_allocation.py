@@ -1,4 +1,4 @@
-"""Devices for the claims of a pod, group by group: a group of rows is searched once."""
+"""Allocates devices to the claims of a pod. It searches once for each group of like rows."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from .constraints import lacks_matching
 from .search import MOST_RESULTS, MOST_STEPS, WORK_PER_STEP, DeviceSearch, Pick, SearchTooLongError
 from .selectors import MOST_STEPS_OF_ANSWERS, AnswersSpentError, SelectorAnswers
 
-# What it takes to see which devices of a pool would do for a request, where that is simple.
+# The work of finding the suitable devices of a pool for a request, in the simple case.
 _WORK_PER_ASK = 6
 
-# What is known of groups that no row is in any more is dropped beyond so many.
+# Beyond so many groups all outcomes are dropped, because many belong to groups without rows.
 _MOST_GROUPS = 20_000
 
 
 class AllocationFound(Enum):
-    """What came of a search."""
+    """The kind of outcome of a search."""
 
     DEVICES = auto()
     NOTHING = auto()
-    #: Nothing, and some pools contradict themselves.
+    #: No devices were found, and some pools contradict themselves.
     INVALID = auto()
     ERROR = auto()
 
 
 class AllocationOutcome(msgspec.Struct, frozen=True, eq=False):
-    """The devices for all rows of a group."""
+    """The outcome of a search, for all rows of a group."""
 
     found: AllocationFound
     picks: tuple[Pick, ...] = ()
     steps: int = 0
     error: str = ""
-    #: Whether the error tells by itself what it is about.
+    #: Whether the error says what it is about. Otherwise the name of the node comes before it.
     names_itself: bool = True
 
 
-#: What cannot be told yet, because expressions have to be asked about more devices first.
+#: The outcome while expressions still have to be evaluated for more devices.
 UNFINISHED = AllocationOutcome(
     AllocationFound.ERROR,
     error=(
@@ -59,12 +59,12 @@ UNFINISHED = AllocationOutcome(
 
 
 class ClaimsPlan:
-    """Claims that are to be allocated together, and what came of it per group of rows."""
+    """Claims that are allocated together, and the outcome for each group of rows."""
 
     def __init__(self, claims: tuple[CompiledClaim, ...], answers: SelectorAnswers) -> None:
         self.claims = claims
         self._answers = answers
-        #: Whether expressions were not asked about all devices the last time.
+        #: Whether the last search ended before expressions were evaluated for all devices.
         self.is_unfinished = False
         self._is_regular = all(
             claim.is_regular and sum(ask.count for ask in claim.asks()) <= MOST_RESULTS
@@ -74,23 +74,23 @@ class ClaimsPlan:
         self._outcomes: dict[tuple[LocalGroup, WidePattern], AllocationOutcome] = {}
         self._wide_version = -1
 
-        #: Per number of a group what was found, how many steps that took, and for which birth of
-        #: the number that is: for clusters without wide pools.
+        #: For each number of a group: what was found, how many steps that took, and for which
+        #: birth of the number. Only clusters without wide pools use these.
         self._found = np.zeros(1, np.int8)
         self._steps = np.zeros(1, np.int64)
         self._births = np.full(1, -1, np.int64)
-        #: The groups that this is about, and what was said last of so many of them.
+        #: The groups of these numbers, and the last answer of `found` with `given` of that time.
         self._groups: RowGroups | None = None
         self._said: tuple[int, NDArray[np.int8]] = -1, self._found
 
     def __len__(self) -> int:
-        """For how many groups it is known what comes of them."""
+        """Returns the number of groups whose outcome is known."""
         return len(self._outcomes)
 
     def found(self, groups: RowGroups, most_steps: int) -> NDArray[np.int8]:
-        """What was found, by the number of the group, in a cluster without wide pools."""
+        """Returns what was found, by the number of the group, in a cluster without wide pools."""
         if groups is not self._groups:
-            # All may have been counted anew, with the same numbers for other groups.
+            # The same numbers may stand for other groups now.
             self._groups, self._said = groups, (-1, self._found)
             self._births[:] = -1
         if self._said[0] == groups.given:
@@ -101,7 +101,7 @@ class ClaimsPlan:
         self._births = grow_to(self._births, count, -1)
         births = groups.births[:count]
         if self._steps[:count].any():
-            # What groups took that no row is in any more counts for nobody.
+            # The steps of groups without rows do not count.
             empty = np.bincount(groups.local, minlength=count) == 0
             self._steps[:count][empty], self._births[:count][empty] = 0, -1
         with self.limited():
@@ -119,7 +119,7 @@ class ClaimsPlan:
         return said
 
     def _catch_up(self, groups: RowGroups, numbers: NDArray[np.intp], most_steps: int) -> None:
-        """Searches for groups of which nothing is known yet, as far as that is worth it."""
+        """Searches for groups without a known outcome, until the steps are spent."""
         for number in numbers.tolist():
             if number and not groups.group(number).rows:
                 self._steps[number] = 0
@@ -134,7 +134,7 @@ class ClaimsPlan:
 
     @contextmanager
     def limited(self) -> Iterator[None]:
-        """Meanwhile expressions are asked about so many new devices as one decision may ask."""
+        """Limits the evaluation of expressions to what one decision may spend on it."""
         self.is_unfinished = False
         self._answers.limit(MOST_STEPS_OF_ANSWERS)
         try:
@@ -143,11 +143,11 @@ class ClaimsPlan:
             self._answers.limit(None)
 
     def outcome_on(self, groups: RowGroups, row: int) -> AllocationOutcome:
-        """What a row gets."""
+        """Returns the outcome for a row."""
         return self.outcome(groups, groups.local.item(row), groups.patterns.item(row))
 
     def outcome(self, groups: RowGroups, local: int, pattern: int) -> AllocationOutcome:
-        """What the rows with these numbers get."""
+        """Returns the outcome for the rows with these numbers."""
         if self._wide_version != groups.wide_version or len(self._outcomes) > _MOST_GROUPS:
             self._outcomes.clear()
             self._wide_version = groups.wide_version
@@ -162,13 +162,13 @@ class ClaimsPlan:
         return known
 
     def search(self, pools: Sequence[SeenPool]) -> AllocationOutcome:
-        """What comes of these pools, which are in the order in which devices are taken."""
+        """Searches these pools, in this order, and returns the outcome."""
         if self._is_regular and not self._is_plain and _lack_matching(self.claims, pools):
             return _fail(pools, self._count_matching(pools))
         return allocate(self.claims, pools, self._is_plain)
 
     def _count_matching(self, pools: Sequence[SeenPool]) -> int:
-        """The steps that it takes to look for devices that have something in common."""
+        """Returns the steps that it takes to count devices with the same values."""
         devices = sum(len(view.names) for view, _ in pools)
         constraints = sum(len(claim.constraints) for claim in self.claims)
         return 2 * devices * constraints // WORK_PER_STEP
@@ -177,7 +177,7 @@ class ClaimsPlan:
 def allocate(
     claims: Sequence[CompiledClaim], pools: Sequence[SeenPool], is_plain: bool = False
 ) -> AllocationOutcome:
-    """The first devices that satisfy all claims. Errors name claims by their number in braces."""
+    """Returns the first devices that satisfy all claims. Errors name claims by `claim_number`."""
     if is_plain:
         asks = sum(len(request.asks) for claim in claims for request in claim.requests)
         steps = _WORK_PER_ASK * asks * len(pools) // WORK_PER_STEP
@@ -200,7 +200,7 @@ def allocate(
 
 
 def _lack_matching(claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]) -> bool:
-    """Whether devices must have something in common that too few have; then nothing is found."""
+    """Whether a constraint wants more devices with one value than are free. A search would fail."""
     if any(model.is_shared for view, _ in pools for model in view.shape.models):
         return False
     for claim in claims:
@@ -210,7 +210,7 @@ def _lack_matching(claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]) -
         ):
             return False
         if any(ask.masks(view.shape)[1] for ask in claim.asks() for view, _ in pools):
-            # An expression that breaks is told, if the search comes to that device.
+            # The search reports an expression that fails, if it comes to that device.
             return False
     return any(lacks_matching(claim, pools) for claim in claims)
 
@@ -223,7 +223,7 @@ def _fail(pools: Sequence[SeenPool], steps: int) -> AllocationOutcome:
 
 
 def _is_hopeless(claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]) -> bool:
-    """Whether requests that the same devices would satisfy want more of them than are free."""
+    """Whether requests that accept the same devices want more of them than are free."""
     if not all(view.shape.is_plain for view, _ in pools):
         return False
     wanted: dict[tuple[int, ...], int] = {}
@@ -242,7 +242,7 @@ def _is_hopeless(claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]) -> 
 def _take_first(
     claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]
 ) -> tuple[Pick, ...] | None:
-    """The first free devices for each request in turn; None if that is not enough to tell."""
+    """Returns the first free devices for each request in turn; None if a search has to decide."""
     if not all(view.shape.is_plain for view, _ in pools):
         return None
     used = [state[0] for _, state in pools]

@@ -11,11 +11,11 @@ from mooring.objects.resource_claim import DeviceResult, DeviceStatus, ResourceC
 
 
 class Readiness(Enum):
-    """How far the devices of a claim are."""
+    """Whether the devices of a claim are ready."""
 
     READY = auto()
     WAITING = auto()
-    #: They did not get ready in time.
+    #: They were not ready in time.
     LATE = auto()
     FAILED = auto()
 
@@ -28,7 +28,7 @@ class BindingProblem(msgspec.Struct, frozen=True):
 
 
 def readiness(claim: ResourceClaim, today: float | None, timeout: float) -> Readiness:
-    """Whether a pod can go on to use the devices of a claim."""
+    """Returns whether the devices of a claim are ready for a pod."""
     if not waits(claim):
         return Readiness.READY
     if find_problem(claim) is not None:
@@ -42,7 +42,7 @@ def readiness(claim: ResourceClaim, today: float | None, timeout: float) -> Read
 
 
 def find_problem(claim: ResourceClaim) -> BindingProblem | None:
-    """Why a device of the claim will not get ready."""
+    """Returns why a device of the claim will never be ready; None if no driver says so."""
     for result in _waited_for(claim):
         status = _status(claim, result)
         for name in result.binding_failure_conditions or ():

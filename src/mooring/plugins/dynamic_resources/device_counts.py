@@ -1,7 +1,7 @@
-"""How many devices of a class nodes have, and how many of them are in use: for scoring.
+"""Counts the devices of a class on nodes, and those of them in use. Scores read the counts.
 
-As kube-scheduler counts them: in all slices, whatever their generation and whether their pool is
-complete. Where an expression breaks, nothing is counted.
+Devices count as in kube-scheduler: in all slices, even of old generations and incomplete pools. A
+node counts none if an expression fails for one of its slices.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from mooring.objects.device import (
 
 from .selectors import AnswersSpentError, SelectorAnswers, SelectorProblem
 
-# Classes that are counted; each takes some columns.
+# The most classes that are counted. Each takes some columns.
 _MOST_CLASSES = 64
 
-#: What it takes to look at a device again, and to see what one is like that nobody has looked at,
-#: in steps of an evaluation.
+#: The cost of looking at a known device again, and of reading a new one, in steps of an evaluation.
 _STEPS_PER_LOOK, _STEPS_PER_CONTENT = 2, 10
 
-#: So many steps may be spent on counting in one decision, about 0.3 s.
+#: The most steps that one decision may spend on counting, about 0.3 s.
 MOST_STEPS_OF_COUNTS = 450_000
 
 _Counts = NDArray[np.int64]
 
-#: What the devices of a slice are like, as far as that is known.
+#: The models of the devices of a slice; None if they are not known.
 KnownModels = Sequence[DeviceModel] | None
 
-#: The devices of a slice that a class selects; None where that cannot be told.
+#: Returns the devices of a slice that a class selects; None if an expression fails.
 Matching = Callable[[DeviceClass, ResourceSlice, KnownModels], tuple[SliceDevice, ...] | None]
 
-#: Some rows, and how many devices they have more, in use and not.
+#: Some rows, the devices that a slice adds to each of them, and how many of these are in use. -1
+#: devices mean that the slice cannot be counted.
 _Share = tuple[Mask | int, int, int]
 
 
@@ -63,7 +63,7 @@ class DeviceCounts:
 
     @contextmanager
     def limited(self) -> Iterator[None]:
-        """Meanwhile so much is counted as one decision may count. What was counted is kept."""
+        """Limits counting to what one decision may spend on it. What was counted is kept."""
         self._answers.limit(self._most_steps)
         try:
             yield
@@ -74,10 +74,10 @@ class DeviceCounts:
             self._answers.limit(None)
 
     def count(self, wanted: DeviceClass, nodes: Nodes, rows: Rows) -> tuple[_Counts, _Counts]:
-        """How many devices there are per row, and how many are in use."""
+        """Returns how many devices each row has, and how many of them are in use."""
         columns = self._columns.find(id(wanted))
         if columns is None:
-            # Kept with the class, so that its identity stays its own.
+            # The columns hold the class, so that no other class gets its id.
             columns = ClassColumns(wanted, self.find_matching)
             self._columns.put(id(wanted), columns)
         columns.catch_up(nodes)
@@ -87,7 +87,7 @@ class DeviceCounts:
     def find_matching(
         self, wanted: DeviceClass, item: ResourceSlice, models: KnownModels
     ) -> tuple[SliceDevice, ...] | None:
-        """The devices of a slice that a class selects; None where that cannot be told."""
+        """Returns the devices of a slice that a class selects; None if an expression fails."""
         expressions = [each.cel.expression if each.cel else "" for each in wanted.selectors]
         found = []
         try:
@@ -102,7 +102,7 @@ class DeviceCounts:
     def _find_content(
         self, driver: str, device: SliceDevice, model: DeviceModel | None
     ) -> DeviceContent:
-        """A device as if nobody could share it."""
+        """Returns the content of a device as if it could not be shared."""
         if model is not None and not model.is_shared:
             self._answers.spend(_STEPS_PER_LOOK)
             return model.content
@@ -120,10 +120,10 @@ class ClassColumns:
         self._log: DeviceLog | None = None
         self._position = 0
         self._rows_version = -1
-        #: What slices have, by name: the slice, its devices of the class, and what that amounts to.
+        #: By name, each slice with its devices of the class, and the shares that were counted.
         self._slices: dict[str, tuple[ResourceSlice, tuple[SliceDevice, ...] | None]] = {}
         self._shares: dict[str, list[_Share]] = {}
-        #: The slices that are to be counted anew, by name.
+        #: The names of the slices that must be counted again.
         self._due: dict[str, None] = {}
         self.there: _Counts = np.zeros(0, np.int64)
         self.used: _Counts = np.zeros(0, np.int64)
@@ -131,9 +131,9 @@ class ClassColumns:
         self.broken: _Counts = np.zeros(0, np.int64)
 
     def catch_up(self, nodes: Nodes) -> None:
-        """Looks again at whatever changed. What is left undone for once is done the next time."""
+        """Counts the slices that changed. If that ends early, the next call counts the rest."""
         log, size = nodes.devices.log, nodes.count(nodes.everything)
-        # All that is known may have been counted anew, with a log of its own.
+        # The known devices may have been replaced, with a new log.
         changed = log.since(self._position) if log is self._log else None
         if changed is None or self._rows_version != log.rows_version or len(self.there) != size:
             self._rows_version = log.rows_version
@@ -148,7 +148,7 @@ class ClassColumns:
             del self._due[name]
 
     def _count(self, name: str, nodes: Nodes) -> None:
-        """Counts a slice anew, in place of what it was counted as before."""
+        """Counts a slice again, and removes its old counts."""
         for share in self._shares.pop(name, ()):
             self._add(share, -1)
         item = nodes.devices.slices.get(name)
@@ -174,7 +174,7 @@ class ClassColumns:
 
 
 def _names(changed: Iterable[str | PoolKey], nodes: Nodes) -> dict[str, None]:
-    """The slices that changed, and those of pools of which the use changed."""
+    """Returns the slices that changed, and the slices of pools whose use changed."""
     found: dict[str, None] = {}
     for each in changed:
         if isinstance(each, str):
@@ -198,12 +198,12 @@ def _shares(
 
 
 def _where(choice: NodeChoice, nodes: Nodes) -> Mask | int:
-    """The rows that are meant; one alone is cheaper by its number."""
+    """Returns the chosen rows. A single row is a number, because that is cheaper."""
     if isinstance(choice, str):
         row = nodes.row(choice)
         if row is not None:
             return row
-    # A slice that says nothing of nodes counts everywhere.
+    # A slice that names no nodes counts everywhere.
     return nodes.choose(True if choice is None else choice)
 
 

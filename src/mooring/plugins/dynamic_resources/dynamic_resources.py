@@ -58,12 +58,13 @@ from .search import MOST_STEPS
 
 
 class DynamicResourcesArgs(Wire, frozen=True):
-    """How long devices are waited for."""
+    """How long to wait for devices, and whether pods may be evicted to free some."""
 
-    #: Of no effect here, which is logged: searches end after a number of steps.
+    #: It has no effect here, which is logged: searches end after a number of steps.
     filter_timeout: Duration = Duration.of_seconds(10)
     binding_timeout: Duration = Duration.of_seconds(600)
-    #: Whether pods may be evicted so that their devices go to more important ones. Not upstream's.
+    #: Whether pods may be evicted so that more important ones get their devices. kube-scheduler has
+    #: no such argument.
     preempt_devices: bool = False
 
     def problems(self) -> Iterator[tuple[str, str]]:
@@ -90,7 +91,7 @@ class DynamicResources(
     name = "DynamicResources"
     Args = DynamicResourcesArgs
     reads = Change.SLICES | Change.CLAIMS | Change.CLASSES | Change.LABELS | Change.ALLOCATABLE
-    # What many nodes share is noted as a change everywhere.
+    # A change of what many nodes share is recorded as a change of all rows.
     scope = Scope.ROW
     reduces = Reduction.LARGEST
 
@@ -123,11 +124,11 @@ class DynamicResources(
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         extended = find_extended(pod, nodes)
         if self._args.preempt_devices and nodes.nominations.node_of(pod):
-            # What is said of such a pod depends on the node that it waits for.
+            # The answer for such a pod depends on the node that it is nominated to.
             return UNSIGNABLE
         if not pod.spec.resource_claims:
             return None if extended is None else _sign_extended(pod, extended, nodes)
-        # Only claims that were made for a pod and have no devices yet are as good as others.
+        # Only claims that were made for a pod and have no devices yet are interchangeable.
         claims = self._resolve(pod, nodes)
         if claims is None or extended is not None:
             return UNSIGNABLE
@@ -140,7 +141,7 @@ class DynamicResources(
         return not may_claim(pod)
 
     def turns_with(self, pod: Pod) -> Change:
-        # Pods are signed alike only if their claims are there, and nothing is decided about these.
+        # Pods have equal signatures only if their claims exist and nothing is decided about them.
         return Change.CLASSES
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
@@ -167,7 +168,7 @@ class DynamicResources(
         return self.prepare_claims(pod, nodes)
 
     def prepare_claims(self, pod: Pod, nodes: Nodes) -> PreparedClaims | Rejected | None:
-        """The claims of a pod, made ready; None if it has none."""
+        """Returns the prepared claims of a pod; None if it has none."""
         extended = find_extended(pod, nodes)
         if not pod.spec.resource_claims and extended is None:
             return None
@@ -208,14 +209,14 @@ class DynamicResources(
         return Rescore.UPDATED if outcome.found is AllocationFound.DEVICES else Rescore.INFEASIBLE
 
     def sees(self, prepared: PreparedClaims, nodes: Nodes) -> Change:
-        # Devices belong to claims: no pod that comes or goes changes anything by itself, unless
-        # its claims are to give their devices back.
+        # Devices belong to claims. A pod that comes or goes changes nothing by itself, unless its
+        # claims are to release their devices.
         return Change.CLAIMS if self._args.preempt_devices else Change.NONE
 
     def post_filter(self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile) -> NoRemedy:
-        # kube-scheduler's words, also where it misses its own state because a plugin before it
-        # ended the pre-filters; then no further remedy is sought. Behind the reason of a plugin
-        # that kube-scheduler does not have, they would be a riddle.
+        # If an earlier plugin ended the pre-filters, kube-scheduler does not find the state of this
+        # plugin: it answers "not found" and seeks no further remedy. The text is left out if
+        # kube-scheduler does not have that plugin, because it would explain nothing there.
         before = failed.pre_filtered
         if not before.ran(self.name) and before.rejected_by != self.name:
             is_known = not before.rejected_by or before.rejected_by in IN_TREE
@@ -224,7 +225,7 @@ class DynamicResources(
         if not isinstance(prepared, PreparedClaims):
             return self._has_nothing
         if prepared.frees_devices and (waits_for := self._node_to_wait_for(prepared, nodes)):
-            # To evict others now would be for nothing.
+            # Evicting more pods now would not help.
             text = f"waiting for devices of node {waits_for} to be released"
             return NoRemedy(Code.UNRESOLVABLE, (text,))
         found = find_release(prepared, failed, nodes, self.name)
@@ -234,7 +235,10 @@ class DynamicResources(
         return NoRemedy(Code.UNSCHEDULABLE, (why,) if self._version.tells_of_no_release else ())
 
     def _node_to_wait_for(self, prepared: PreparedClaims, nodes: Nodes) -> str:
-        """The node to which a pod is nominated, if victims have left it but not their devices."""
+        """Returns the node that a pod is nominated to, if it waits only for devices of its victims.
+
+        Otherwise it returns an empty string.
+        """
         name = nodes.nominations.node_of(prepared.pod)
         row = nodes.row(name)
         gone = {} if row is None else claims_left_on(nodes, row)
@@ -252,7 +256,8 @@ class DynamicResources(
     # Scoring
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> PreparedClaims:
-        # By value: the pod's own claims may have got devices since, when like pods are scored.
+        # The result holds the claims as they are now. When it scores rows for like pods later, the
+        # pod's own claims may have devices.
         found = self.prepare_claims(pod, nodes) if pod.spec.resource_claims else None
         return found if isinstance(found, PreparedClaims) else PreparedClaims(pod)
 
@@ -275,7 +280,7 @@ class DynamicResources(
     # Binding
 
     def decide(self, pod: Pod, nodes: Nodes, row: int) -> RowDecision | None:
-        """What a pod's claims get on a row; None if it has none, or they get nothing there."""
+        """Returns what a pod's claims get on a row; None if it has none or they get nothing."""
         prepared = self.prepare_claims(pod, nodes)
         return self._decide(prepared, nodes, row) if isinstance(prepared, PreparedClaims) else None
 
@@ -286,7 +291,7 @@ class DynamicResources(
             raise PluginError(error.text) from None
 
     def granted(self, pod: Pod, nodes: Nodes, decided: RowDecision) -> tuple[ResourceClaim, ...]:
-        """The claims of a pod as they will be when it is bound, the special one last."""
+        """Returns the claims of a pod as they will be when it is bound, the special one last."""
         return tuple(granted_claims(pod, nodes.devices.claims, decided))
 
     def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
@@ -339,7 +344,7 @@ class DynamicResources(
             on(Resource.DEVICE_CLASS, add_or_update),
             on(Resource.RESOURCE_SLICE, add_or_update),
             on(Resource.RESOURCE_CLAIM, add_or_update, self._after_claim_change),
-            # kube-scheduler 1.36 misses devices that are free because their claim is gone.
+            # kube-scheduler 1.36 does not wake pods when deleting a claim frees devices.
             on(Resource.RESOURCE_CLAIM, Action.DELETE, self._after_claim_is_gone),
             on(
                 Resource.UNSCHEDULED_POD,
@@ -359,7 +364,7 @@ class DynamicResources(
         return old is None or old.state != new.state
 
     def _after_claim_is_gone(self, pod: Pod, old: ResourceClaim, new: None) -> bool:
-        # A claim for extended resources that was left behind keeps its pod from having a new one.
+        # A special claim that an earlier attempt has left keeps its pod from getting a new one.
         return old.allocation is not None or (old.is_extended and old.is_made_for(pod.uid))
 
     def _after_claims_are_made(self, pod: Pod, old: Pod, new: Pod) -> bool:
@@ -370,7 +375,7 @@ class DynamicResources(
         )
 
     def _resolve(self, pod: Pod, nodes: Nodes) -> tuple[ResourceClaim, ...] | None:
-        """The claims of a pod, None if one is missing."""
+        """Returns the claims of a pod; None if one is missing."""
         try:
             return find_claims(pod, nodes.devices.claims)
         except UnresolvedClaim:
@@ -378,11 +383,11 @@ class DynamicResources(
 
 
 def _sign_extended(pod: Pod, extended: ExtendedAsk, nodes: Nodes) -> Hashable:
-    """All that is read of a pod that asks for devices by extended resources alone."""
+    """Returns all that is read of a pod that requests devices only by extended resources."""
     devices = nodes.devices
     if extended.stale is not None or devices.claims.is_in_flight(extended_uid(pod.uid)):
         return UNSIGNABLE
     if not devices.scored_resources.isdisjoint(extended.classes):
-        # The score by resources would change with the devices in use, of which it does not know.
+        # The score by these resources changes with the devices in use, which no signature contains.
         return UNSIGNABLE
     return extended.look

@@ -1,6 +1,6 @@
-"""Extended resources behind which classes of devices stand: containers ask without a claim.
+"""Extended resources that device classes serve: containers request devices without a claim.
 
-Where a node offers such a resource itself, its device plugin serves it. Elsewhere the scheduler
+If a node offers such a resource itself, its device plugin serves it. On other nodes the scheduler
 makes a claim for the pod, the *special* claim.
 """
 
@@ -30,10 +30,10 @@ from mooring.objects.resource_claim import (
 )
 from mooring.objects.resources import is_extended
 
-#: What stands for the name of the special claim before it has one.
+#: Stands for the name of the special claim before it has one.
 SPECIAL_NAME = "<extended-resources>"
 
-# The numbers of rows and one bit for each of so many masks fit 64 bits together.
+# The number of a row and one bit for each of so many masks fit together into 64 bits.
 _MASKS_PER_NUMBER = 40
 
 
@@ -46,14 +46,14 @@ class RequestMapping(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class SpecialClaim(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """The claim that stands for extended resources, and who gets what of it."""
+    """The claim for extended resources of a pod, and which request serves which container."""
 
     spec: ClaimSpec
     mappings: tuple[RequestMapping, ...]
 
     @cached_property
     def written(self) -> dict[str, Any]:
-        """What it asks for, as the API writes it. Pods of a template share it."""
+        """Returns what it asks for, as the API writes it. Pods of a template share it."""
         devices: dict[str, Any] = msgspec.to_builtins(self.spec.devices)
         return devices
 
@@ -64,20 +64,20 @@ class SpecialClaim(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 @dataclass(frozen=True, eq=False)
 class ExtendedAsk:
-    """What a pod asks for by extended resources."""
+    """What a pod requests by extended resources."""
 
     spec: PodSpec
-    #: The class behind each resource, by name.
+    #: The name of the class that serves a resource, by the name of the resource.
     classes: Mapping[str, str]
-    #: Those that no class stands behind.
+    #: The extended resources that no class serves.
     others: tuple[str, ...]
-    #: The special claim that an earlier attempt has left behind.
+    #: The special claim that an earlier attempt has left.
     stale: ResourceClaim | None
     _specials: dict[frozenset[str], SpecialClaim] = field(default_factory=dict)
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        """The resources that classes stand behind."""
+        """Returns the resources that classes serve."""
         return frozenset(self.classes)
 
     @property
@@ -87,7 +87,10 @@ class ExtendedAsk:
     def combinations(
         self, nodes: Nodes, rows: Rows
     ) -> Iterator[tuple[frozenset[str], Mask | None]]:
-        """Rows by which of the resources devices have to serve there; None means all rows."""
+        """Yields sets of resources that devices have to serve, each with the rows where they do.
+
+        None means all rows.
+        """
         if self._names.isdisjoint(nodes.resources):
             yield self._names, None
             return
@@ -106,7 +109,7 @@ class ExtendedAsk:
         return missing
 
     def unfit(self, nodes: Nodes, rows: Rows) -> Mask:
-        """Where a resource is not even listed behind which no class stands."""
+        """Returns where a node does not list a resource that no class serves."""
         lacking = nodes.nothing(rows)
         codes = nodes.resource_sets[rows]
         values = nodes.resource_names.values
@@ -116,14 +119,14 @@ class ExtendedAsk:
         return lacking
 
     def special_on(self, nodes: Nodes, row: int) -> SpecialClaim | None:
-        """The claim for a row; None if devices have to serve nothing there."""
+        """Returns the special claim for a row; None if devices have to serve nothing there."""
         names = self.names_on(nodes, row)
         return self.special(names) if names else None
 
     def names_on(self, nodes: Nodes, row: int) -> frozenset[str]:
-        """The resources that devices have to serve on a row."""
+        """Returns the resources that devices have to serve on a row."""
         if self._names.isdisjoint(nodes.resources):
-            # No node offers any of them itself, which is mostly so.
+            # No node offers any of them itself. This is the usual case.
             return self._names
         columns = ((name, nodes.resource(name)) for name in self.classes)
         return frozenset(
@@ -131,7 +134,7 @@ class ExtendedAsk:
         )
 
     def special(self, names: frozenset[str]) -> SpecialClaim:
-        """The claim for those resources that devices have to serve."""
+        """Returns the special claim if devices have to serve these resources."""
         known = self._specials.get(names)
         if known is None:
             known = make_special(self.spec, {name: self.classes[name] for name in names})
@@ -140,18 +143,18 @@ class ExtendedAsk:
 
     @cached_property
     def look(self) -> Hashable:
-        """All that is read of pods that ask in this way alone."""
+        """Returns all that is read of pods that request devices only by extended resources."""
         special = self.special(frozenset(self.classes))
         return special.spec, special.mappings, self.others, tuple(self.classes.items())
 
 
 def find_extended(pod: Pod, nodes: Nodes) -> ExtendedAsk | None:
-    """What a pod asks for by extended resources; None if no class stands behind any of them."""
+    """Returns what a pod requests by extended resources; None if no class serves any of them."""
     devices = nodes.devices
     known: _KnownAsk | None = pod.spec.__dict__.get("_extended_ask")
     if known is None or known[0] is not devices.classes or known[1] != devices.classes.version:
         ask = _make_ask(pod, devices.classes)
-        # Found out once per template.
+        # It is found once per template.
         known = devices.classes, devices.classes.version, ask
         pod.spec.__dict__["_extended_ask"] = known
     ask = known[2]
@@ -161,7 +164,7 @@ def find_extended(pod: Pod, nodes: Nodes) -> ExtendedAsk | None:
     return replace(ask, stale=max(left, key=lambda claim: bool(claim.spec.requests)))
 
 
-#: What a template asks for by extended resources, with the classes and their version.
+#: The classes, their version, and what a template requests with them by extended resources.
 _KnownAsk = tuple[DeviceClasses, int, ExtendedAsk | None]
 
 
@@ -175,7 +178,7 @@ def _make_ask(pod: Pod, classes: DeviceClasses) -> ExtendedAsk | None:
 
 
 def mapped_resources(pod: Pod, classes: DeviceClasses) -> dict[str, str]:
-    """The resources of a pod that classes stand behind, with these classes."""
+    """Returns the resources of a pod that classes serve, with the names of these classes."""
     names = _extended_names(pod)
     if not names:
         return {}
@@ -189,7 +192,7 @@ def may_claim(pod: Pod) -> bool:
 
 
 def _extended_names(pod: Pod) -> tuple[str, ...]:
-    """The resources that a class may stand behind; found out once per template."""
+    """Returns the resources that a class may serve; they are found once per template."""
     names: tuple[str, ...] | None = pod.spec.__dict__.get("_extended_names")
     if names is None:
         names = tuple(
@@ -202,7 +205,7 @@ def _extended_names(pod: Pod) -> tuple[str, ...]:
 
 
 def make_special(spec: PodSpec, classes: Mapping[str, str]) -> SpecialClaim:
-    """The special claim of such a pod, if these resources are served by these classes."""
+    """Returns the special claim of a pod, if these classes serve these resources."""
     known: dict[tuple[tuple[str, str], ...], SpecialClaim]
     known = spec.__dict__.setdefault("_special_claims", {})
     key = tuple(sorted(classes.items()))
@@ -218,7 +221,7 @@ def _make_special(spec: PodSpec, classes: tuple[tuple[str, str], ...]) -> Specia
         asked, mapped = _DeviceShares(spec, resource).share()
         mappings += mapped
         requests += (_request(name, class_name, count) for name, count in asked)
-    # By name as text, so that container-10 comes before container-2.
+    # They are sorted by name as text: container-10 comes before container-2.
     requests.sort(key=lambda each: each.name)
     return SpecialClaim(share_claim_spec(spec_of(tuple(requests))), tuple(mappings))
 
@@ -244,7 +247,7 @@ class _DeviceShares:
                 (self._lasting if lasts else self._passing).append((at, container, amount))
 
     def share(self) -> tuple[list[tuple[str, int]], list[RequestMapping]]:
-        """The requests with their counts, and which containers they serve."""
+        """Returns the requests with their counts, and which containers they serve."""
         requests = [(self._name(at, each), amount) for at, each, amount in self._lasting]
         mappings = [self._map(each, self._name(at, each)) for at, each, _ in self._lasting]
         largest = max((self._rest(at, amount)[1] for at, _, amount in self._passing), default=0)
@@ -253,7 +256,7 @@ class _DeviceShares:
             if self._rest(at, amount)[1] == largest > 0 and not shared:
                 shared = self._name(at, container)
         for at, container, amount in self._passing:
-            # A container that is done early uses what others will use after it.
+            # An init container that ends uses the devices that later containers will use.
             names, rest = self._rest(at, amount)
             mappings += (self._map(container, name) for name in names)
             if rest:
@@ -261,7 +264,7 @@ class _DeviceShares:
         return requests + ([(shared, largest)] if shared else []), mappings
 
     def _rest(self, at: int, amount: int) -> tuple[list[str], int]:
-        """The requests that a container can use before others need them, and what it lacks."""
+        """Returns the requests that a container can use before others do, and what it lacks."""
         names = []
         for other, container, count in self._lasting:
             if other >= at and amount > 0:
@@ -278,11 +281,11 @@ class _DeviceShares:
 
 
 def _number_combinations(masks: Sequence[Mask], count: int) -> NDArray[np.int64]:
-    """Returns a number for each row that rows share exactly if all masks say the same of them."""
+    """Returns a number per row. Two rows have one number exactly if all masks agree on them."""
     codes: NDArray[np.int64] = np.zeros(count, np.int64)
     for at, mask in enumerate(masks, 1):
         codes = codes * 2 + mask
         if at % _MASKS_PER_NUMBER == 0:
-            # There are no more numbers than rows, so that there is room for further masks.
+            # Now there are no more numbers than rows, so that further masks fit.
             codes = np.unique(codes, return_inverse=True)[1]
     return codes

@@ -1,7 +1,7 @@
-"""Devices that others would give back: for preemption, if the plugin's arguments ask for it.
+"""Devices that evicting pods would free. Preemption uses them if the plugin's arguments say so.
 
-The claims of pods that are evicted give their devices back once the pods are gone. A claim that
-somebody else uses as well keeps them.
+The claims of evicted pods release their devices once the pods are gone. A claim that another pod
+also uses keeps its devices.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GoneClaims = Mapping[str, tuple[ResourceClaim, ...]]
 
 
 def without_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod) -> PreparedClaims:
-    """The same as if a pod were gone."""
+    """Returns the prepared claims as if a pod were gone."""
     if pod.uid in prepared.ahead:
         left = {uid: claims for uid, claims in prepared.ahead.items() if uid != pod.uid}
         return replace(prepared, ahead=left)
@@ -37,13 +37,16 @@ def without_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod) -> PreparedCla
 
 
 def with_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int) -> PreparedClaims:
-    """The same as if a pod that would be gone stayed, or one that waits for the row had come."""
+    """Returns the prepared claims as if a pod that would be gone stayed, or another pod came.
+
+    The other pod is nominated to the row.
+    """
     if pod.uid in prepared.gone:
         left = {uid: claims for uid, claims in prepared.gone.items() if uid != pod.uid}
         return replace(prepared, gone=left)
     if not prepared.frees_devices or prepared.plans is None:
         return prepared
-    # A claim that both use gets its devices once.
+    # A claim that both pods use gets its devices once.
     own = {claim.key for claim in prepared.claims}
     wanted = tuple(each for each in _wanted_by(pod, nodes, row) if each[0] not in own)
     if not wanted:
@@ -52,7 +55,10 @@ def with_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int) -> Prep
 
 
 def after_nominated(prepared: PreparedClaims, nodes: Nodes, row: int) -> PreparedClaims:
-    """The same where pods are nominated to the row that are as important: they come first."""
+    """Returns the prepared claims, with the claims of pods nominated to the row before them.
+
+    Only nominated pods of equal or higher priority count.
+    """
     pod = prepared.pod
     for other in nodes.nominations.on(nodes.name(row)).values():
         if other.priority >= pod.priority and other.uid != pod.uid:
@@ -61,7 +67,7 @@ def after_nominated(prepared: PreparedClaims, nodes: Nodes, row: int) -> Prepare
 
 
 def _wanted_by(pod: Pod, nodes: Nodes, row: int) -> Iterator[tuple[str, ClaimSpec]]:
-    """The claims of a pod that have no devices yet: their keys, and what they ask for."""
+    """Yields the claims of a pod that have no devices yet: their keys, and what they ask for."""
     for claim in nodes.devices.claims.used_by(pod):
         if claim.allocation is None and not claim.is_extended and _has_classes(claim, nodes):
             yield claim.key, claim.spec
@@ -72,7 +78,7 @@ def _wanted_by(pod: Pod, nodes: Nodes, row: int) -> Iterator[tuple[str, ClaimSpe
 
 
 def _has_classes(claim: ResourceClaim, nodes: Nodes) -> bool:
-    """Whether a claim can be allocated as far as its classes go: others must not fail by it."""
+    """Whether all classes of a claim exist. A claim without them must not make others fail."""
     known = nodes.devices.classes
     return all(
         ask is None or known.get(ask.device_class_name) is not None
@@ -82,7 +88,7 @@ def _has_classes(claim: ResourceClaim, nodes: Nodes) -> bool:
 
 
 def freed_results(gone: GoneClaims) -> Iterator[DeviceResult]:
-    """The devices of claims that nobody would use any more."""
+    """Yields the devices of claims that no pod would use any more."""
     claims = {claim.uid: claim for each in gone.values() for claim in each}
     for claim in claims.values():
         if claim.allocation is not None and all(user.uid in gone for user in claim.reserved_for):
@@ -90,7 +96,7 @@ def freed_results(gone: GoneClaims) -> Iterator[DeviceResult]:
 
 
 class FreedOutcomes:
-    """What comes of the search on some rows with these devices free. There are few such rows."""
+    """The outcomes of the search on some rows with these devices free. There are few such rows."""
 
     def __init__(self, plan: ClaimsPlan, gone: GoneClaims, nodes: Nodes, rows: Rows) -> None:
         results = list(freed_results(gone))
@@ -109,19 +115,19 @@ class FreedOutcomes:
 
     @property
     def all_get_devices(self) -> bool:
-        """Whether nothing is wrong on any row."""
+        """Whether every row gets devices."""
         return bool(self.where(AllocationFound.DEVICES).all())
 
     def where(self, found: AllocationFound) -> NDArray[np.bool_]:
-        """The rows for which this came of it."""
+        """Returns the rows that have this outcome."""
         mask: NDArray[np.bool_] = self._found == found.value
         return mask
 
 
 def claims_left_on(nodes: Nodes, row: int) -> GoneClaims:
-    """The claims with devices of a node whose users have left it, by who used them.
+    """Returns the claims with devices of a node whose users have left it, by the uid of the user.
 
-    Their controller is about to take the devices back.
+    Their controller is about to release the devices.
     """
     name, there = nodes.name(row), nodes.pods(row)
     found: dict[str, list[ResourceClaim]] = {}

@@ -1,4 +1,4 @@
-"""What a pod's claims come to before any node is looked at."""
+"""Prepares the claims of a pod before any node is looked at."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from .device_binding import Readiness, readiness
 from .extended import SPECIAL_NAME, ExtendedAsk
 from .selectors import SelectorAnswers
 
-# Plans hold what is known of devices; more kinds of claims than this are rarely in use at once.
+# Plans hold outcomes. More kinds of claims than this are rarely in use at once.
 _MOST_PLANS = 1_024
 
-# Beyond so many groups of rows in all plans together, about 100 MB, they are made anew. Only where
-# most nodes differ in their devices, and claims in what they ask for, are there as many.
+# If all plans together know more groups of rows than this, about 100 MB, they are made again. There
+# are as many only if most nodes differ in their devices and most claims in what they ask for.
 _MOST_KNOWN = 200_000
 
 _DEVICES = AllocationFound.DEVICES.value
 
-# Together the searches for a pod take so many steps at most.
+# The most steps that all searches for a pod take together.
 MOST_STEPS_OF_POD = 200_000
 
 
 class ClaimPlans:
-    """Plans for claims, by what these ask for."""
+    """The plans for claims, by what the claims ask for."""
 
     def __init__(self) -> None:
         self._answers = SelectorAnswers()
@@ -48,9 +48,9 @@ class ClaimPlans:
         self._version = -1
 
     def plan(self, specs: tuple[ClaimSpec, ...], classes: DeviceClasses) -> ClaimsPlan:
-        """The plan for claims that ask for these, in this order."""
+        """Returns the plan for claims with these specs, in this order."""
         if self._version != classes.version:
-            # A class may select other devices by now.
+            # A class may select other devices now.
             self._begin_anew()
             self._version = classes.version
         plan = self._plans.find(specs)
@@ -75,7 +75,7 @@ class ClaimPlans:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedClaim:
-    """A claim that has devices, and where these can be used; None is everywhere."""
+    """A claim that has devices, and where these can be used; None means everywhere."""
 
     claim: ResourceClaim
     terms: tuple[NodeTerm | Malformed | None, ...] | None
@@ -103,7 +103,7 @@ class PreparedClaims:
 
     @property
     def claims_ahead(self) -> tuple[tuple[str, ClaimSpec], ...]:
-        """The claims that get devices before those of the pod."""
+        """Returns the claims that get devices before those of the pod."""
         return tuple(claim for claims in self.ahead.values() for claim in claims)
 
 
@@ -118,7 +118,7 @@ def prepare_claims(
     """Sorts a pod's claims into those that have devices and those that need some."""
     devices = nodes.devices
     if extended is not None and devices.claims.is_in_flight(extended_uid(pod.uid)):
-        # What was decided for the pod before may have been written.
+        # An earlier decision for the pod may have been written.
         return _in_flight(f"{pod.namespace}/{SPECIAL_NAME}")
     allocated: list[AllocatedClaim] = []
     unallocated: list[ResourceClaim] = []
@@ -143,7 +143,7 @@ def prepare_claims(
 
 
 def _check(claim: ResourceClaim, claims: ResourceClaims, classes: DeviceClasses) -> Rejected | None:
-    """Why a claim cannot be allocated anywhere."""
+    """Returns why a claim cannot be allocated on any node; None if nothing is wrong."""
     if claims.is_in_flight(claim.uid):
         return _in_flight(claim.key)
     for request in claim.spec.requests:
@@ -180,7 +180,7 @@ def _check_request(
 
 
 class RowOutcomes:
-    """What came of the search for every row of some."""
+    """The outcome of the search for each of some rows."""
 
     def __init__(self, plan: ClaimsPlan, groups: RowGroups, rows: Rows) -> None:
         self._plan = plan
@@ -197,7 +197,7 @@ class RowOutcomes:
 
     @cached_property
     def outcomes(self) -> dict[int, AllocationOutcome]:
-        """The outcome for each code that a row has."""
+        """Returns the outcome for each code that a row has."""
         found: dict[int, AllocationOutcome] = {}
         steps = 0
         with self._plan.limited():
@@ -206,25 +206,25 @@ class RowOutcomes:
                     found[code] = GAVE_UP
                     continue
                 outcome = self._plan.outcome(self._groups, *divmod(code, self._patterns))
-                # Counted though it may be known already: what is known decides nothing.
+                # Steps of known outcomes count too: what is known must not change the result.
                 steps += outcome.steps
                 found[code] = outcome
         return found
 
     @property
     def all_get_devices(self) -> bool:
-        """Whether nothing is wrong on any row, as is mostly so."""
+        """Whether every row gets devices. This is the usual case."""
         found = self._found[self._codes]
-        # Quicker than `all`, where few rows are asked about again and again.
+        # This is faster than `all`, which matters for few rows that are asked about often.
         return np.count_nonzero(found == _DEVICES) == len(found)
 
     def where(self, found: AllocationFound) -> NDArray[np.bool_]:
-        """The rows for which this came of it."""
+        """Returns the rows that have this outcome."""
         mask: NDArray[np.bool_] = self._found[self._codes] == found.value
         return mask
 
     def gather(self, values: dict[int, int]) -> NDArray[np.int64]:
-        """A number per row, from a number per group."""
+        """Returns a number per row, from a number per group."""
         table = np.zeros(max(self.outcomes, default=0) + 1, np.int64)
         for code, value in values.items():
             table[code] = value

@@ -1,4 +1,4 @@
-"""Which claims a pod means: by name, or made for it from a template."""
+"""Finds the claims of a pod: it names them, or they are made for it from a template."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mooring.objects.resource_claim import ResourceClaim
 
 
 class UnresolvedClaim(LookupError):
-    """A claim of a pod that is not there, or not the pod's."""
+    """A claim of a pod does not exist, or does not belong to the pod."""
 
 
 def find_claims(pod: Pod, claims: ResourceClaims) -> tuple[ResourceClaim, ...]:
-    """The claims of a pod in order. Raises UnresolvedClaim."""
+    """Returns the claims of a pod in order. Raises UnresolvedClaim."""
     references = pod.spec.resource_claims
     if not references:
         return ()
@@ -25,7 +25,7 @@ def find_claims(pod: Pod, claims: ResourceClaims) -> tuple[ResourceClaim, ...]:
 
 
 def _name(pod: Pod, reference: PodResourceClaim) -> tuple[str | None, bool]:
-    """The name of a claim, and whether it must have been made for this pod."""
+    """Returns the name of a claim, and whether it must have been made for this pod."""
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name, False
     if reference.resource_claim_template_name is None:

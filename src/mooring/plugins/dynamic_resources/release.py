@@ -1,4 +1,4 @@
-"""Taking devices back from a claim of a pod that fits nowhere with them."""
+"""Releases the devices of a claim if its pod fits nowhere with them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from .preparation import PreparedClaims
 def find_release(
     prepared: PreparedClaims, failed: Failed, nodes: Nodes, plugin: str
 ) -> NoRemedy | None:
-    """What is given back so that the next attempt may find something better, if anything."""
+    """Returns which claim to release, so that the next attempt may find better devices.
+
+    It is None if there is none.
+    """
     candidates = releasable(prepared, failed, nodes, plugin)
     if candidates:
         release = ClaimRelease(refer_to(candidates[0]))
@@ -38,7 +41,7 @@ def find_release(
 def releasable(
     prepared: PreparedClaims, failed: Failed, nodes: Nodes, plugin: str
 ) -> list[ResourceClaim]:
-    """The claims that a node could not use, and that nobody but this pod uses."""
+    """Returns the claims that a node cannot use, and that only this pod uses."""
     if not prepared.allocated:
         return []
     rows = [np.zeros(0, np.intp)]
@@ -55,7 +58,7 @@ def releasable(
 
 
 def _find_refused(filtered: Filtered, plugin: str) -> Iterator[NDArray[np.intp]]:
-    """The rows that the plugin refused because a claim cannot be used there."""
+    """Yields the rows that the plugin refused because a claim cannot be used there."""
     for layer in filtered.layers:
         if layer.plugin == plugin:
             at = layer.verdict.reasons.index(UNAVAILABLE)

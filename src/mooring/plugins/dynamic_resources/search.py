@@ -1,10 +1,10 @@
-"""The search for devices: the first solution in kube-scheduler's order, found with less work.
+"""Searches for devices. It finds the first solution in kube-scheduler's order, with less work.
 
-Claims, requests and devices are tried in order, and every choice is taken back if nothing after it
-works out. Two things save work without changing what is found first: a state that failed once is
-not tried again, and of devices that are alike only the first is tried where that one has failed.
-The number of steps is bounded. What takes longer the more devices, claims, counters or capacities
-there are counts as more than one step.
+It tries claims, requests and devices in order, and takes a choice back if nothing after it
+succeeds. Two things save work without changing the first solution: a state that failed once is not
+tried again, and if a device failed, devices like it are not tried in its place.
+The number of steps is bounded. Work that grows with the number of devices, claims, counters or
+capacities counts as more than one step.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from .asks import CLAIM, CompiledAsk, CompiledClaim, Judgement, SearchError
 from .capacities import amounts_of
 from .constraints import ConstraintState, track
 
-#: So many devices a claim can have.
+#: The most devices that a claim can have.
 MOST_RESULTS = 32
 
-#: After so many steps a search is given up.
+#: The most steps of a search. After them it gives up.
 MOST_STEPS = 20_000
 
-#: The work of a step. A device or a number that is looked at is one piece of work.
+#: The units of work in a step. Looking at one device or one number is one unit.
 WORK_PER_STEP = 16
 
-# What it takes to begin with a device, and to find out what is left of a capacity.
+# The work of listing a device, and of finding what is left of a capacity.
 _WORK_PER_DEVICE, _WORK_PER_CAPACITY = 4, 6
 
 
 class Pick(msgspec.Struct, frozen=True):
-    """A device for a claim. `pool` and `place` say which one, by the pools that were searched."""
+    """A device for a claim: the one at a place of a pool, by the order of the searched pools."""
 
     claim: int
     ask: CompiledAsk
     pool: int
     place: int
-    #: What it takes of a device that others may use as well, in nano-units.
+    #: What the claim takes of a device that can be shared, in nano-units.
     amounts: dict[str, int] | None = None
 
 
 class SearchTooLongError(Exception):
-    """The search takes longer than any claim is worth."""
+    """The search takes too many steps."""
 
 
 class Candidate:
-    """A device that can be chosen, and where it is."""
+    """A device that can be chosen, with its pool and its place there."""
 
     __slots__ = ("bit", "is_taken", "model", "place", "pool", "taken_amounts")
 
@@ -69,7 +69,7 @@ class Candidate:
         self.place = place
         self.model = model
         self.is_taken = is_taken
-        #: What others take of a device that can be shared; None if nobody uses it.
+        #: What others take of a device that can be shared; None if no claim uses it.
         self.taken_amounts = taken_amounts
 
 
@@ -97,12 +97,12 @@ class DeviceSearch:
         self._picks: list[Pick] = []
         self._failed: set[Hashable] = set()
         self._work = _WORK_PER_DEVICE * len(self._candidates)
-        #: What it takes to look at a device, and at a state of the search.
+        #: The work of looking at a device, and at a state of the search.
         self._work_per_look = 1 + len(claims) // 4
         self._work_per_state = sum(map(len, self._left)) + sum(
             1 + 4 * len(claim.constraints) for claim in claims
         )
-        #: Like devices are equally good unless the order in which they are chosen matters.
+        #: Whether like devices are skipped: they are equally good unless their order matters.
         self._skips_alike = not any(
             each.distinct_attribute is not None for claim in claims for each in claim.constraints
         )
@@ -122,7 +122,7 @@ class DeviceSearch:
             )
 
     def run(self) -> tuple[Pick, ...] | None:
-        """The devices of all claims; None if there is no solution. Raises SearchError."""
+        """Returns the devices of all claims; None if there is no solution. Raises SearchError."""
         for number, claim in enumerate(self._claims):
             self._prepare(number, claim)
         try:
@@ -162,7 +162,7 @@ class DeviceSearch:
             return ask.count
         meant = self._all[ask] = []
         begin = 0
-        # The first pool with something wrong is told, be it the pool itself or a device in it.
+        # The error is about the first pool in which the pool itself or one of its devices is wrong.
         for (view, _), end in zip(self._pools, self._ends, strict=True):
             if view.status is not PoolStatus.USABLE:
                 state = "being updated" if view.status is PoolStatus.INCOMPLETE else "invalid"
@@ -197,7 +197,10 @@ class DeviceSearch:
     def _choose(
         self, claim: int, request: int, ask: CompiledAsk | None, index: int, start: int
     ) -> bool:
-        """Chooses all devices from here on; `ask` is None where a request begins."""
+        """Chooses all remaining devices, and returns whether that succeeds.
+
+        `ask` is None at the beginning of a request.
+        """
         self._step()
         if claim == len(self._claims):
             return True
@@ -250,7 +253,7 @@ class DeviceSearch:
         return False
 
     def _is_wanted(self, claim: int, ask: CompiledAsk, candidate: Candidate) -> bool:
-        """Takes a device if it is free and will do."""
+        """Takes a device if it is free and suits, and returns whether it did."""
         if not self._is_free(ask, claim, candidate):
             return False
         self._step()
@@ -263,7 +266,7 @@ class DeviceSearch:
             raise _about(claim, error) from None
 
     def _kind(self, candidate: Candidate) -> Hashable | None:
-        """What devices have in common of which one is as good as another."""
+        """Returns a value that equally good devices share; None if the device is not compared."""
         if not self._skips_alike or candidate.model.is_shared:
             return None
         chosen = tuple(bool(each & candidate.bit) for each in self._chosen)
@@ -289,7 +292,8 @@ class DeviceSearch:
     def _take(self, claim: int, ask: CompiledAsk, candidate: Candidate, must: bool) -> bool:
         """Takes a device, unless capacity, counters, taints or constraints forbid it.
 
-        Of one that must be taken, a constraint that forbids it is told before too little capacity.
+        If the device must be taken, a constraint that forbids it raises SearchError, whether or not
+        the capacity is enough.
         """
         model = candidate.model
         amounts: dict[str, int] | None = None
@@ -298,7 +302,7 @@ class DeviceSearch:
         has_room = amounts is not None or not model.is_shared
         if not has_room and not must:
             return False
-        # Those who share a device use the counters that its first user took.
+        # Claims that share a device use the counters that its first user took.
         counts = model.counters if not self._has_share(candidate) else ()
         if counts and not self._draw(candidate, -1):
             return False
@@ -351,7 +355,10 @@ class DeviceSearch:
         return candidate.taken_amounts is not None or candidate.bit in self._shared
 
     def _draw(self, candidate: Candidate, sign: int) -> bool:
-        """Takes from the counters of a pool (-1), all or nothing, or gives back (1)."""
+        """Takes what a device needs from the counters of its pool (-1), or gives it back (1).
+
+        Returns False, and takes nothing, if too little is left.
+        """
         left = self._left[candidate.pool]
         self._work += len(left) // 4
         places = self._pools[candidate.pool][0].shape.counter_places
@@ -387,10 +394,10 @@ class DeviceSearch:
 
 
 def _about(claim: int, error: SearchError) -> SearchError:
-    """The error, with the number of its claim in place of its name."""
+    """Returns the error with the number of its claim in place of `CLAIM`."""
     return SearchError(error.text.replace(CLAIM, claim_number(claim)))
 
 
 def claim_number(claim: int) -> str:
-    """What stands for the claim of that number in an error."""
+    """Returns what stands for the claim of that number in an error."""
     return f"\0{claim}\0"

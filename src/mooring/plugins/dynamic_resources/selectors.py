@@ -1,4 +1,4 @@
-"""Whether expressions select devices: each is asked once about all that look alike to it."""
+"""Finds whether expressions select devices. It evaluates like devices once."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from mooring.cluster.derived import Recent
 from mooring.cluster.devices.models import DeviceContent
 from mooring.objects.device import DeviceAttribute
 
-# Answers are small, and there are as many as expressions times devices that look different.
+# Answers are small. Devices that are alike in what an expression reads share one.
 _MOST_ANSWERS = 1_000_000
 
-#: What it takes to show a device to an expression, in steps of an evaluation.
+#: The cost of preparing a device for an expression, in steps of an evaluation.
 _STEPS_PER_DEVICE = 30
 
-#: What it takes to compile an expression.
+#: The cost of compiling an expression, in such steps for each character.
 _STEPS_PER_CHARACTER = 3
 
-# Of so many characters.
+# The most characters of a short expression.
 _SHORT = 100
 
-#: So many steps may be spent on new answers at once, about a tenth of a second. A decision asks
-#: once or twice.
+#: The most steps that may be spent on new answers at a time, about a tenth of a second. A decision
+#: does so once or twice.
 MOST_STEPS_OF_ANSWERS = 150_000
 
 
 class SelectorProblem(Exception):
-    """An expression that has no answer for a device."""
+    """An expression fails for a device."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -45,23 +45,26 @@ class SelectorProblem(Exception):
 
 
 class AnswersSpentError(Exception):
-    """More answers are missing than one decision may find. Those that were found are kept."""
+    """A decision needs more new answers than it may find. Those that were found are kept."""
 
 
 class SelectorAnswers:
-    """What expressions say of devices."""
+    """The answers of expressions about devices."""
 
     def __init__(self) -> None:
         self._answers: Recent[Hashable, tuple[bool, str]] = Recent(_MOST_ANSWERS)
-        #: How many steps may be spent on new answers; None is as many as it takes.
+        #: How many steps may still be spent on new answers; None means no limit.
         self._left: int | None = None
 
     def limit(self, steps: int | None) -> None:
-        """So many steps may be spent on new answers from now on; None is as many as it takes."""
+        """Sets how many steps may be spent on new answers from now on; None means no limit."""
         self._left = steps
 
     def matches(self, expression: str, content: DeviceContent) -> bool:
-        """Raises SelectorProblem where the expression has no answer, and AnswersSpentError."""
+        """Whether an expression selects a device.
+
+        Raises SelectorProblem if the expression fails, and AnswersSpentError if no steps are left.
+        """
         selector = self._compile(expression)
         key = expression, look_of(content, selector.reads)
         known = self._answers.find(key)
@@ -76,14 +79,17 @@ class SelectorAnswers:
         return answer
 
     def spend(self, steps: int) -> None:
-        """Counts other work for which answers are sought; raises AnswersSpentError."""
+        """Counts the steps of other work; raises AnswersSpentError if none are left."""
         if self._left is not None:
             self._left -= steps
             if self._left <= 0:
                 raise AnswersSpentError
 
     def begin(self, steps: int) -> None:
-        """The same for work that is not left half done; raises if none may begin any more."""
+        """Counts the steps of work that runs to its end once it has begun.
+
+        Raises AnswersSpentError if no steps are left before it begins.
+        """
         if self._left is not None:
             if self._left <= 0:
                 raise AnswersSpentError
@@ -93,7 +99,7 @@ class SelectorAnswers:
         self._answers.sweep()
 
     def join_reads(self, expressions: Iterable[str]) -> DeviceReads | None:
-        """All that some expressions read; None if one of them may read anything."""
+        """Returns all that some expressions read; None if one of them may read anything."""
         joined: dict[tuple[str, str], None] = {}
         for expression in expressions:
             reads = self._compile(expression).reads
@@ -103,9 +109,9 @@ class SelectorAnswers:
         return DeviceReads(joined)
 
     def _compile(self, expression: str) -> Selector:
-        """The compiled expression. A new one takes time: raises AnswersSpentError if none is left.
+        """Returns the compiled expression; raises AnswersSpentError if no steps are left.
 
-        A short one takes no longer than an answer, and so is compiled in any case.
+        A short one is compiled in any case: that takes no longer than an answer.
         """
         if self._left is None:
             return compile_selector(expression)
@@ -131,7 +137,7 @@ class SelectorAnswers:
 
 
 def look_of(content: DeviceContent, reads: DeviceReads | None) -> Hashable:
-    """Equal for devices that an expression which reads so much cannot tell apart."""
+    """Returns a value that is equal for devices that are alike in what an expression reads."""
     if reads is None or not content.is_readable:
         return content
     attributes = content.device.attributes or {}
@@ -139,7 +145,7 @@ def look_of(content: DeviceContent, reads: DeviceReads | None) -> Hashable:
 
 
 def view_of(content: DeviceContent, reads: DeviceReads | None = None) -> DeviceView:
-    """A device as expressions see it; if it is known what they read, with these attributes."""
+    """Returns a device as expressions see it. With `reads` it has only the attributes in these."""
     device = content.device
     attributes = device.attributes or {}
     if reads is not None and content.is_readable:
