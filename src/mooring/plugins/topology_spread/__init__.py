@@ -1,1 +1,1 @@
-"""PodTopologySpread: like pods are spread over domains of nodes."""
+"""PodTopologySpread: spreads like pods over domains of nodes."""

@@ -1,4 +1,4 @@
-"""PodTopologySpread: pods that belong together are spread evenly over domains."""
+"""PodTopologySpread: spreads pods that belong together evenly over domains."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ class PodTopologySpread(
             for action in (HARD, SOFT)
         }
         self._compares = compares
-        # What services and controllers say of a pod is signed, so that a change of them matters
-        # to pods of another signature only.
+        # The signature contains the services and the controller of a pod. When these change, so
+        # does the signature, and answers for the old one stay right.
         self._watches = leave_out(self.reads, Change.SERVICES)
 
     @classmethod
@@ -178,7 +178,7 @@ class PodTopologySpread(
         skewed[:] = first.skewed()[codes]
         for spread in others:
             codes = spread.column.codes[rows]
-            # Users read of the first constraint that fails.
+            # The message is about the first constraint that fails.
             lacking |= (codes == ABSENT) & ~skewed
             skewed |= spread.skewed()[codes] & ~lacking
         return Verdict((_NO_LABEL, _SKEWED), failed)
@@ -191,7 +191,8 @@ class PodTopologySpread(
         decisive = self._soft(pod, nodes) if has_own else self._siblings(pod, nodes, SOFT)
         if not decisive or not len(nodes):
             return None
-        # A template is found by its identity, so it is kept for as long as what is found.
+        # The key contains the id of the template. The value holds the template, so that no other
+        # template gets this id.
         key = self, id(spec), pod.namespace, decisive
         _, rules = nodes.derived.get(key, lambda: (spec, self._find_rules(pod, nodes)))
         return rules.find_costs(nodes, rows)
@@ -201,7 +202,7 @@ class PodTopologySpread(
 
     def _find_rules(self, pod: Pod, nodes: Nodes) -> SoftRules:
         constraints = self._soft(pod, nodes)
-        # Nodes without a zone are still spread over by their name, if nobody asked for more.
+        # By the system's default constraints, nodes without a zone count by their host name.
         lenient = self._by_system and not pod.spec.topology_spread_constraints
         keys = () if lenient else (each.topology_key for each in constraints)
         inclusion = Inclusion(pod, nodes, keys, compares=self._compares)
@@ -240,12 +241,12 @@ class PodTopologySpread(
         return default_constraints(self._defaults[action], siblings) if siblings else ()
 
     def _siblings(self, pod: Pod, nodes: Nodes, action: WhenUnsatisfiable) -> Selector | None:
-        """What the default constraints count for a pod without its own; None if there are none."""
+        """Returns the selector of the default constraints for a pod; None if there are none."""
         return nodes.workloads.siblings(pod) if self._defaults[action] else None
 
 
 def _spread_out(costs: Scores, lowest: int, highest: int) -> Scores:
-    """The lowest cost scores highest."""
+    """Returns the scores of costs: the lowest cost scores highest."""
     if highest == 0:
         return np.full_like(costs, MAX_SCORE)
     scores: Scores = (highest + lowest) - costs

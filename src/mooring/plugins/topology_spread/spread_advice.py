@@ -20,18 +20,18 @@ RowNumbers = NDArray[np.intp]
 
 SpreadEdit = RaiseMaxSkew | SoftenSpread
 
-# A few domains by name; of more, the number is enough.
+# The most domains that are named. Of the others, the number is given.
 _MOST_DOMAINS = 3
 
 
 def advise_on_spread(
     pod: Pod, spreads: tuple[Spread, ...], nodes: Nodes, rows: RowNumbers
 ) -> Iterator[Advice]:
-    """Hard constraints: allow a larger skew, or make them preferences where a label is missing."""
+    """Yields advice on hard constraints: raise the skew, or soften them if a label is missing."""
     written = pod.spec.topology_spread_constraints or ()
     own = [at for at, each in enumerate(written) if each.when_unsatisfiable == HARD]
     if len(own) != len(spreads):
-        # Those of the profile, which no change of the pod can alter.
+        # The constraints are those of the profile. No change of the pod alters them.
         problem = f"{name_nodes(rows, nodes)} break the profile's spread constraints"
         yield Advice(problem, kind="spread")
         return

@@ -20,7 +20,7 @@ WhenUnsatisfiable = Literal["DoNotSchedule", "ScheduleAnyway"]
 HARD: WhenUnsatisfiable = "DoNotSchedule"
 SOFT: WhenUnsatisfiable = "ScheduleAnyway"
 
-#: What spreads the pods of a service or controller when nobody has said anything.
+#: The constraints for pods of a service or controller if neither pod nor profile has constraints.
 SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
@@ -42,9 +42,9 @@ class Constraint:
         return self.selector is not None and self.selector.matches(labels)
 
     def counted(self, namespace: str) -> PodMatch | None:
-        """Which running pods count; None when none do.
+        """Returns which running pods count; None if none do.
 
-        A selector without requirements counts nobody, although it selects every pod.
+        A selector without requirements counts no pod, although it selects every pod.
         """
         if not self.selector:
             return None
@@ -52,7 +52,10 @@ class Constraint:
 
 
 def own_constraints(pod: Pod, action: WhenUnsatisfiable) -> tuple[Constraint, ...]:
-    """The constraints of a pod's spec that have this effect; mostly, its template says all."""
+    """Returns the constraints of a pod's spec that have this effect.
+
+    They are kept with the template, unless they depend on the pod's labels.
+    """
     known: dict[str, tuple[Constraint, ...]] = pod.spec.__dict__.setdefault("_spreads", {})
     found = known.get(action)
     if found is None:
@@ -70,7 +73,7 @@ def own_constraints(pod: Pod, action: WhenUnsatisfiable) -> tuple[Constraint, ..
 def default_constraints(
     written: Iterable[TopologySpreadConstraint], siblings: Selector
 ) -> tuple[Constraint, ...]:
-    """Constraints for a pod without its own, over the pods that belong with it."""
+    """Returns the constraints of a pod without its own. They count the pods of `siblings`."""
     return tuple(_compile(each, siblings) for each in written)
 
 
@@ -94,7 +97,7 @@ def _selector(written: TopologySpreadConstraint, labels: Labels) -> Selector | N
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """The rows that count for a constraint of a pod; None is every node."""
+    """The rows that count for a constraint of a pod; None means every node."""
 
     rows: Mask | None
     #: Which codes of the topology key occur there; the last place is False.
@@ -103,7 +106,7 @@ class Included:
 
 
 class Inclusion:
-    """Which rows count for a pod: those with all topology keys that the policies include."""
+    """The rows that count for a pod: they have all topology keys, and the policies include them."""
 
     def __init__(self, pod: Pod, nodes: Nodes, keys: Iterable[str] = (), *, compares: bool) -> None:
         self._pod = pod
@@ -113,13 +116,13 @@ class Inclusion:
 
     @property
     def complete(self) -> Mask | None:
-        """The rows that have every topology key; None when every node has."""
+        """Returns the rows that have every topology key; None if every node has."""
         nodes = self._nodes
         key = Inclusion, self._keys
         return nodes.derived.get(key, lambda: (with_all_keys(self._keys, nodes),))[0]
 
     def of(self, constraint: Constraint) -> Included:
-        """The rows of a constraint, the same object for like pods until a node changes."""
+        """Returns the rows of a constraint. Like pods get the same object until a node changes."""
         honors = constraint.honors_node_affinity, constraint.honors_taints
         spec = self._pod.spec
         wants = tuple((spec.node_selector or {}).items()), spec.node_terms
@@ -166,7 +169,7 @@ class Inclusion:
 
 
 def with_all_keys(keys: Iterable[str], nodes: Nodes) -> Mask | None:
-    """The rows that have every label key; None when every node has."""
+    """Returns the rows that have every label key; None if every node has."""
     complete = None
     for key in keys:
         column = nodes.label(key)
@@ -176,7 +179,7 @@ def with_all_keys(keys: Iterable[str], nodes: Nodes) -> Mask | None:
 
 
 def both(one: Mask | None, other: Mask | None) -> Mask | None:
-    """The rows of both; None is every node."""
+    """Returns the rows of both; None means every node."""
     if one is None or other is None:
         return other if one is None else one
     return one & other
@@ -185,9 +188,9 @@ def both(one: Mask | None, other: Mask | None) -> Mask | None:
 def pods_per_domain(
     constraint: Constraint, namespace: str, nodes: Nodes, among: Mask | None
 ) -> NDArray[np.int64]:
-    """The pods that count on some rows, per code of the topology key; None is every node.
+    """Returns how many pods count on some rows, per code of the topology key.
 
-    The last place is ABSENT's and means nothing.
+    `among` of None means every node. The last number is that of ABSENT and has no meaning.
     """
     column = nodes.label(constraint.topology_key)
     match = constraint.counted(namespace)
@@ -197,7 +200,10 @@ def pods_per_domain(
 def count_in_domains(
     tally: Tally | None, column: LabelColumn, among: Mask | None
 ) -> NDArray[np.int64]:
-    """The same of a tally; None counts no pod."""
+    """Returns how many pods of a tally run on some rows, per code of a label.
+
+    A tally of None has no pods.
+    """
     if tally is None:
         return np.zeros(len(column.vocabulary) + 1, np.int64)
     kept = tally.in_domains(column) if among is None else tally.in_domains_among(column, among)
@@ -205,7 +211,7 @@ def count_in_domains(
 
 
 def domains_among(constraint: Constraint, nodes: Nodes, among: Mask | None) -> Mask:
-    """Which codes of the topology key occur on some rows; the last place is False."""
+    """Returns which codes of the topology key occur on some rows; the last place is False."""
     column = nodes.label(constraint.topology_key)
     found = np.zeros(len(column.vocabulary) + 1, np.bool_)
     if among is None and len(column.vocabulary.in_use()) == len(column.vocabulary):

@@ -1,4 +1,4 @@
-"""What the soft spread constraints of a pod cost on each node: the more pods there, the more."""
+"""The costs of a pod's soft spread constraints on each node: they grow with the pods there."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .spread_levels import KeptPlaces, round_up
 #: The raw score of a node that is not compared with the others; others are never below 0.
 IGNORED = -1
 
-# Levels pay if they are fewer than rows by far. So few are always worth it.
+# Levels save work if there are far fewer of them than rows. So few are always used.
 _FEW_LEVELS = 64
 _ROWS_PER_LEVEL = 4
 
-# Tables of amounts that are kept: each has one for every number of pods on a node.
+# The most tables that are kept. Each has an amount for every number of pods on a node.
 _MOST_TABLES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a constraint adds to a node's raw score: some amounts, and per row the place of its own.
+    """What a constraint adds to raw scores: some amounts, and per row the place of its amount.
 
     The last amount is that of nodes without the topology key.
     """
@@ -47,18 +47,18 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """All soft constraints of a pod, and the rows that are compared; None is every node.
+    """The costs of all soft constraints of a pod, and the compared rows; None means every node.
 
-    They are good until a pod comes or goes.
+    They are valid until a pod comes or goes.
     """
 
     each: tuple[Cost, ...]
     compared: Mask | None
-    #: Where rows have their levels; None if these are found anew.
+    #: The kept places of rows among the levels; None if `find_levels` finds them itself.
     kept: KeptPlaces | None = None
 
     def on(self, rows: Rows) -> Scores:
-        """The raw score of rows."""
+        """Returns the raw scores of rows."""
         first, *others = self.each
         costs = first.on(rows)
         for each in others:
@@ -69,7 +69,7 @@ class Costs:
         return scores
 
     def find_levels(self) -> Levels | None:
-        """The same for all rows; None if the constraints together have too many amounts."""
+        """Returns the raw scores of all rows as levels; None if there would be too many levels."""
         first, *others = self.each
         amounts, places = first.amounts, first.places
         most = max(_FEW_LEVELS, len(places) // _ROWS_PER_LEVEL)
@@ -92,7 +92,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class SoftRule:
-    """A soft constraint, the pods that it counts, and the nodes that it includes; None is all."""
+    """A soft constraint, the pods that it counts, and the nodes that it includes (None for all)."""
 
     constraint: Constraint
     match: PodMatch | None
@@ -104,7 +104,7 @@ class SoftRule:
         return self.constraint.topology_key == HOSTNAME
 
     def find_cost(self, tally: Tally | None, nodes: Nodes, feasible: NDArray[np.intp]) -> Cost:
-        """What it costs now where a pod can go: on these rows."""
+        """Returns its current cost on all rows. The feasible rows decide how many domains count."""
         column = self.column
         if self.is_by_name:
             return self._find_cost_by_name(tally, nodes, len(feasible))
@@ -114,9 +114,9 @@ class SoftRule:
         return Cost(amounts, _find_places(column, nodes, len(amounts)))
 
     def _find_cost_by_name(self, tally: Tally | None, nodes: Nodes, size: int) -> Cost:
-        """The same by host name: the pods of each node."""
+        """Returns its current cost by host name, where each node is a domain."""
         rows = nodes.everything
-        # One place more than there are counts.
+        # The place after all counts is that of nodes without a host name.
         most = 1 if tally is None else tally.highest + 1
         amounts = _weigh_up_to(most, size, self.constraint.max_skew)
         if tally is None:
@@ -132,12 +132,12 @@ class SoftRule:
 
 @dataclass(slots=True)
 class SoftRules:
-    """The soft constraints of like pods, and what follows of them from the nodes."""
+    """The soft constraints of like pods, and what follows from them for the nodes."""
 
     each: tuple[SoftRule, ...]
-    #: The rows that are compared; None is every node.
+    #: The rows that are compared; None means every node.
     compared: Mask | None
-    #: The first constraint by host name; None if there is none.
+    #: The number of the first constraint by host name; None if there is none.
     by_name: int | None
     #: Whether the places of rows are kept from pod to pod.
     keeps_places: bool
@@ -151,7 +151,7 @@ class SoftRules:
         rules = []
         for each in constraints:
             match = each.counted(pod.namespace)
-            # The same one for all that count the same pods.
+            # Constraints that count the same pods share one match.
             match = matches.setdefault(match, match)
             column = nodes.label(each.topology_key)
             # By host name, the pods of a node count even if it is not included.
@@ -166,7 +166,7 @@ class SoftRules:
         return cls(tuple(rules), inclusion.complete, first, keeps_places)
 
     def find_costs(self, nodes: Nodes, rows: NDArray[np.intp]) -> Costs:
-        """What they cost now where a pod can go: on these rows."""
+        """Returns their current costs, for a pod that these rows accept."""
         feasible = rows if self.compared is None else rows[self.compared[rows]]
         match: PodMatch | None = None
         tally: Tally | None = None
@@ -185,7 +185,7 @@ class SoftRules:
     def _find_kept(
         self, costs: list[Cost], tallies: list[Tally | None], nodes: Nodes
     ) -> KeptPlaces:
-        """The places of rows, up to date."""
+        """Returns the kept places of rows, up to date."""
         by_name = self.by_name
         tally = None if by_name is None else tallies[by_name]
         width = 1
@@ -201,7 +201,7 @@ class SoftRules:
 
 
 def _find_places(column: LabelColumn, nodes: Nodes, size: int) -> NDArray[np.intp]:
-    """Per row the code of its label, and the last of so many places if it has none."""
+    """Returns per row the code of its label, or the last of `size` places if it has none."""
 
     def find() -> NDArray[np.intp]:
         codes = column.codes[nodes.everything]
@@ -211,7 +211,7 @@ def _find_places(column: LabelColumn, nodes: Nodes, size: int) -> NDArray[np.int
 
 
 def _weigh(counts: NDArray[np.int64], size: int, max_skew: int) -> NDArray[np.float64]:
-    """The amounts of so many pods each, in a topology of so many domains."""
+    """Returns the amount for each count of pods, in a topology of `size` domains."""
     # The more domains, the more a pod in one of them weighs.
     amounts: NDArray[np.float64] = np.multiply(counts, math.log(size + 2), dtype=np.float64)
     amounts += max_skew - 1
@@ -221,12 +221,12 @@ def _weigh(counts: NDArray[np.int64], size: int, max_skew: int) -> NDArray[np.fl
 
 @lru_cache(_MOST_TABLES)
 def _weigh_up_to(most: int, size: int, max_skew: int) -> NDArray[np.float64]:
-    """The same of every number of pods below the given one, which has the last place."""
+    """Returns the amounts for 0 to `most` - 1 pods, and last that of nodes without the key."""
     return freeze(_weigh(np.arange(most + 1), size, max_skew))
 
 
 def _count_domains(column: LabelColumn, nodes: Nodes, feasible: NDArray[np.intp]) -> int:
-    """The domains of the feasible rows. A node without the key counts as one more domain."""
+    """Returns the number of domains of the feasible rows. Nodes without the key are one more."""
     if len(feasible) == len(nodes):
         return len(column.vocabulary.in_use()) + (column.filled < len(nodes))
     seen = np.zeros(len(column.vocabulary) + 1, np.bool_)

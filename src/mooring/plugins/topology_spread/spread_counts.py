@@ -1,4 +1,4 @@
-"""How the pods that hard spread constraints count are spread, now or with a pod more or fewer."""
+"""How the pods that hard constraints count are spread, now or with one pod more or fewer."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from mooring.objects.pod import Pod
 
 from .spread_constraints import Constraint, Included, pods_per_domain
 
-# The fewest pods of any domain, when there is no domain: nothing is ever too skewed.
+# The fewest pods of any domain if there is no domain. With this number nothing is too skewed.
 _NO_DOMAIN = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Lowest:
-    """The domain with the fewest pods, and a runner-up.
+    """The domain with the fewest pods, and the one with the next fewest.
 
-    Two are enough for as long as pods come and go in one domain; of the others nothing is known.
+    Two are enough as long as pods come and go in one domain only. Other domains are not known.
     """
 
     code: int
@@ -39,7 +39,7 @@ class Lowest:
         return cls(code, count, next_code, int(left[next_code]))
 
     def updated(self, code: int, count: int) -> Lowest:
-        """What is known after the count of a domain has changed."""
+        """Returns what is known after the count of a domain has changed."""
         if code == self.code:
             if count <= self.next_count:
                 return replace(self, count=count)
@@ -57,9 +57,9 @@ class Spread:
 
     constraint: Constraint
     column: LabelColumn
-    #: The rows that count, all with every key; None is every node.
+    #: The rows that count, all with every key; None means every node.
     included: Mask | None
-    #: int64 per code; the last place is ABSENT's and means nothing.
+    #: int64 per code; the last number is that of ABSENT and has no meaning.
     counts: NDArray[np.int64]
     domain_count: int
     lowest: Lowest
@@ -67,7 +67,7 @@ class Spread:
     own: int
 
     def skewed(self) -> Mask:
-        """Per code, whether one more pod there is one too many; the last place is False."""
+        """Returns per code whether one more pod there is too many; the last place is False."""
         enough = self.domain_count >= self.constraint.min_domains
         fewest = self.lowest.count if enough else 0
         skewed = self.counts > self.constraint.max_skew + fewest - self.own
@@ -75,7 +75,7 @@ class Spread:
         return skewed
 
     def moved(self, pod: Pod, row: int, amount: int) -> Spread:
-        """This spread with one pod more or fewer; whether it terminates is not asked."""
+        """Returns this spread with one pod more or fewer, even if that pod is terminating."""
         if not self.constraint.selects(pod.labels):
             return self
         if self.included is not None and not self.included[row]:
@@ -94,7 +94,7 @@ class Spreads:
     each: tuple[Spread, ...]
 
     def moved(self, pod: Pod, row: int, amount: int) -> Spreads:
-        """These with one pod more or fewer; the same value if no constraint concerns the pod."""
+        """Returns these with one pod more or fewer; itself if no constraint counts the pod."""
         if pod.namespace != self.namespace:
             return self
         moved = tuple(spread.moved(pod, row, amount) for spread in self.each)
@@ -104,7 +104,7 @@ class Spreads:
 
 
 def spread_of(constraint: Constraint, pod: Pod, nodes: Nodes, included: Included) -> Spread:
-    """How the pods that a constraint of a pod counts are spread over the included rows."""
+    """Returns how the pods that a constraint counts are spread over the included rows."""
     counts = pods_per_domain(constraint, pod.namespace, nodes, included.rows)
     return Spread(
         constraint,

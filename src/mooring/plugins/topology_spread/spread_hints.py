@@ -1,4 +1,4 @@
-"""When a pod that PodTopologySpread rejected is worth another try."""
+"""Decides when a pod that PodTopologySpread rejected is tried again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pod_helps(waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
         return _update_helps(waiting, old, new)
     changed = new if old is None else old
     if not waiting.spec.topology_spread_constraints:
-        # Whom default constraints count is for services to say, which are not at hand here.
+        # Services decide which pods default constraints count, and they are not known here.
         return True
     try:
         constraints = own_constraints(waiting, HARD)
@@ -62,11 +62,11 @@ def node_helps(
     return complete_now and (moved or old.taints != new.taints)
 
 
-# What such pods wait for
+# What rejected pods wait for
 
 
 def _pods_waited_for(waiting: Pod) -> list[Hashable] | None:
-    """Labels of the pods that are counted, each with the namespace."""
+    """Returns labels of the pods that count, each with the namespace; None if these are unknown."""
     if not waiting.spec.topology_spread_constraints:
         return [(waiting.namespace, None)]
     try:

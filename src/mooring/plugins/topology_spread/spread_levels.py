@@ -1,7 +1,7 @@
-"""The levels of soft spread constraints: what few numbers occur, and the place of each row.
+"""The levels of soft spread constraints: the few numbers that occur, and the place of each row.
 
-A place follows from the domains of a row and, by host name, from the pods on it. So it is kept from
-pod to pod, and found anew only on rows that have changed.
+The domains of a row and, by host name, the pods on it decide its place. So places are kept from pod
+to pod, and found again only on rows that have changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mooring.cluster import Nodes, Tally
 from mooring.cluster.arrays import freeze
 from mooring.framework.plugin import Levels, Scores
 
-# After more changes than these, all rows are looked at in one go: one by one would take longer.
+# After more changes than this, all rows are updated together: one by one would take longer.
 _ROW_BY_ROW = 64
 
 Amounts = NDArray[np.float64]
@@ -34,7 +34,7 @@ class KeptPlaces:
     def __init__(
         self, costs: Sequence[tuple[Amounts, Places]], by_name: int | None, tally: Tally | None
     ) -> None:
-        """The amounts and places of each constraint; which is by host name, and its pods."""
+        """Takes the amounts and places of each constraint, which is by host name, and its tally."""
         others = [each for at, each in enumerate(costs) if at != by_name]
         base = np.zeros(len(costs[0][1]), np.intp)
         self._width = 1
@@ -45,16 +45,16 @@ class KeptPlaces:
         self._tally = tally
         self._shapes = _find_shapes(len(costs), by_name)
         self._places = base.copy()
-        #: The same array each time.
+        #: It is always the same array.
         self.places = freeze(self._places)
         self._generation: int | None = None
 
     def is_about(self, width: int, tally: Tally | None) -> bool:
-        """Whether the places are among so many sums, by host name times the pods of a tally."""
+        """Whether the places are for this number of sums and, by host name, for this tally."""
         return self._width == width and self._tally is tally
 
     def catch_up(self, nodes: Nodes) -> None:
-        """Takes in what has changed since."""
+        """Updates the places of the rows that have changed since the last call."""
         log, tally = nodes.changes, self._tally
         assert log is not None, "only rows that are there have kept places"
         before, self._generation = self._generation, log.generation
@@ -67,13 +67,13 @@ class KeptPlaces:
             self._places += self._base
             return
         for row in changed:
-            # What changed everywhere changed no place.
+            # A negative number means a change of all rows, which changes no place.
             if row >= 0:
                 count = tally.by_row.item(row)
                 self._places[row] = self._base.item(row) + count * self._width
 
     def find_levels(self, amounts: Sequence[Amounts], most: int) -> Levels | None:
-        """What the amounts of the constraints add up to; None if that is more than so many sums."""
+        """Returns the sums of the constraints' amounts; None if there are more than `most`."""
         if prod(map(len, amounts)) > most:
             return None
         sums = amounts[0].reshape(self._shapes[0])
@@ -84,13 +84,13 @@ class KeptPlaces:
 
 
 def _find_shapes(count: int, by_name: int | None) -> tuple[tuple[int, ...], ...]:
-    """How the amounts of each of so many constraints lie among the sums."""
+    """Returns for each constraint the shape of its amounts, so that adding them gives all sums."""
     order = sorted(range(count), key=lambda at: (at != by_name, at))
     return tuple(tuple(-1 if at == own else 1 for at in order) for own in range(count))
 
 
 def round_up(costs: Amounts) -> Scores:
-    """Whole costs; halves are rounded up, never to even."""
+    """Returns costs rounded to whole numbers; halves are rounded up, never to even."""
     whole = np.floor(costs)
     whole += costs - whole >= 0.5
     rounded: Scores = whole.astype(np.int64)

@@ -69,7 +69,7 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         if volumes is None:
             return None
         use = nodes.volume_use.volumes
-        # A volume that no pod has yet is as good as any other of its driver.
+        # Volumes of one driver that no pod uses yet are interchangeable.
         by_driver = {
             (driver, len(keys), frozenset(key for key in keys if use.of(key)))
             for driver, keys in volumes.by_driver
@@ -80,7 +80,7 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         return self.reads if pod.spec.claiming or pod.spec.migratable else Change.NONE
 
     def turns_with(self, pod: Pod) -> Change:
-        # It rejects no pod as a whole, and skips by the template.
+        # It rejects no pod for all nodes, and the template alone decides whether it skips a pod.
         return Change.NONE
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Volumes | None:
@@ -123,7 +123,7 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
     def _find_missing(
         self, prepared: Volumes, nodes: Nodes, rows: Rows
     ) -> list[tuple[Reason, Mask]]:
-        """Where a driver is not installed that nodes have to have; each row at most once."""
+        """Returns the rows that lack a required driver, with the reason; each row at most once."""
         found: list[tuple[Reason, Mask]] = []
         if not self._requires_drivers:
             return found
@@ -211,7 +211,7 @@ def _unite(masks: list[Mask], nodes: Nodes, rows: Rows) -> Mask:
 
 
 def _find_exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: Nodes, rows: Rows) -> Mask:
-    """Where a driver cannot attach its volumes of the pod beside those that are there."""
+    """Returns where a driver cannot attach the pod's volumes in addition to those on the node."""
     limits = nodes.csi_nodes.limits(driver)
     if limits is None:
         return nodes.nothing(rows)
@@ -222,6 +222,7 @@ def _find_exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: Nodes, ro
         return room < len(volumes)
     new = np.full(len(nodes.alive), len(volumes), np.int64)
     for rows_of_one in users:
-        # What a pod there uses already needs no place. An attachment alone does not spare one.
+        # A volume that a pod on the node uses takes no further place. A volume that is attached
+        # but not used does.
         new[list(rows_of_one)] -= 1
     return (new[rows] > 0) & (new[rows] > room)

@@ -51,12 +51,12 @@ _NO_SUCH_VOLUME = Reason(
     Code.UNRESOLVABLE,
 )
 
-# By default, the less of its storage a node has to give, the better.
+# By default, a node scores higher the less of its storage the pod would use.
 _SHAPE = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
 
 
 class VolumeBindingArgs(Wire, frozen=True):
-    """How long bindings are waited for, and how nodes are scored by the storage they use."""
+    """How long to wait for bindings, and how the use of storage scores nodes."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[ShapePoint, ...] | None = None
@@ -83,7 +83,7 @@ class VolumeBinding(
 
     name = "VolumeBinding"
     Args = VolumeBindingArgs
-    # Volumes are given to claims, and several pods may use a claim: it does not matter who does.
+    # Volumes belong to claims. Which pods use a claim does not matter.
     reads = Change.LABELS | Change.STORAGE
     scope = Scope.CLUSTER
     signs = TEMPLATE
@@ -231,7 +231,7 @@ def _sign(pod: Pod, storage: KnownStorage) -> Hashable:
         return UNSIGNABLE
     if not isinstance(claims, Claims):
         return claims
-    # Each placement takes a volume, or the storage for one, away from the next.
+    # Each placement takes a volume, or the storage for one, which the next pod cannot have.
     if claims.unbound:
         return UNSIGNABLE
     volumes = (storage.volume(claim.volume_name) for claim in claims.bound)
@@ -247,7 +247,7 @@ def _can_fail(claims: Sequence[PersistentVolumeClaim], nodes: Nodes) -> bool:
 def _bound_failures(
     claims: Sequence[PersistentVolumeClaim], nodes: Nodes, rows: Rows
 ) -> tuple[Mask, Mask]:
-    """Where a volume cannot be used, and where one is missing; the first claim to fail decides."""
+    """Returns where a volume is unusable, and where one is missing; the first failure decides."""
     unusable, missing = nodes.nothing(rows), nodes.nothing(rows)
     for claim in claims:
         volume = nodes.storage.volume(claim.volume_name)
@@ -259,7 +259,7 @@ def _bound_failures(
 
 
 def _affinity(volume: PersistentVolume) -> Hashable:
-    """All that decides where a bound volume can be used."""
+    """Returns all that decides where a bound volume can be used."""
     plugin = volume.source.plugin if volume.source else ""
     return volume.node_terms, plugin, volume.migrated_terms
 

@@ -1,4 +1,4 @@
-"""Scoring nodes by how much of their storage the claims of a pod would use."""
+"""Scores nodes by how much of their storage the claims of a pod would use."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .volume_search import Search
 
 _FULL = 100
 
-#: A class, where it counts, what is asked of it there, and of how much. Int64, one per row.
+#: A class, the rows where it counts, and per row what is requested of it and its capacity (int64).
 Load = tuple[str, Mask, NDArray[np.int64], NDArray[np.int64]]
 
 
 class CapacityScore:
-    """The mean over classes of how full they get, put through a shape."""
+    """Scores by how full storage classes get, mapped by a shape and averaged over classes."""
 
     def __init__(self, shape: Sequence[ShapePoint]) -> None:
         self._curve = curve(shape)
@@ -41,7 +41,7 @@ class CapacityScore:
 def _by_class(
     found: Search, count: int
 ) -> Iterator[tuple[Mask, NDArray[np.int64], NDArray[np.int64]]]:
-    """Per class where it counts, what is asked of it in all, and of how much."""
+    """Yields for each class where it counts, what is requested of it in all, and its capacity."""
     bound = np.zeros(count, np.bool_)
     for choice in found.choices:
         bound |= choice.found
@@ -56,7 +56,7 @@ def _by_class(
             )
         sums[name] = present, requested, capacity
     for name, present, requested, capacity in _dynamic(found, ~bound):
-        # All of a class comes from the same storage, of which there is only so much.
+        # All volumes of a class come from the same storage, so that its capacity counts once.
         known = sums.get(name)
         if known is not None:
             capacity = np.where(present, capacity, known[2])
@@ -75,7 +75,7 @@ def _static(found: Search) -> Iterator[Load]:
 
 
 def _dynamic(found: Search, where: Mask) -> Iterator[Load]:
-    """What is to be made from known capacities, on rows where nothing else is bound."""
+    """Yields what must be made from known capacities, on rows where nothing else is bound."""
     for each in found.provisions:
         present = each.needed & where & (each.places >= 0)
         sizes = np.array(
@@ -86,5 +86,5 @@ def _dynamic(found: Search, where: Mask) -> Iterator[Load]:
 
 
 def _add(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sum, at most what is counted: a hundredfold of it fits 64 bits."""
+    """Returns the sum, at most MOST_AMOUNT: a hundred times as much still fits 64 bits."""
     return np.minimum(one + other, MOST_AMOUNT)

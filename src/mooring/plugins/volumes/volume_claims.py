@@ -29,22 +29,28 @@ def claim_not_found(name: str) -> str:
 
 
 def not_made_for(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """What is said about an ephemeral volume whose claim belongs to someone else."""
+    """Returns the error about an ephemeral volume whose claim does not belong to the pod."""
     return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
 
 
 def names_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-    """A hint: whether the pod has a volume that is this claim."""
+    """Whether the pod has a volume that names this claim. Wakeups use it as a hint."""
     return pod.namespace == new.namespace and ClaimUse(new.name, False) in pod.claims
 
 
 def uses_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
-    """A hint: whether the pod names the claim, or has a volume that makes a claim of that name."""
+    """Whether the pod names the claim, or has a volume that makes a claim of that name.
+
+    Wakeups use it as a hint.
+    """
     return pod.namespace == new.namespace and any(use.name == new.name for use in pod.claims)
 
 
 def claim_names(pod: Pod) -> str:
-    """What tells the claims of pods of one template apart: the name of a pod that makes some."""
+    """Returns what distinguishes the claims of pods of one template.
+
+    It is the name of a pod that makes some, and empty for other pods.
+    """
     return pod.name if any(use.ephemeral for use in pod.claims) else ""
 
 
@@ -56,7 +62,7 @@ def _claim_changed(old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
     return (new.key,)
 
 
-#: For hints about claims: a pod waits for its own.
+#: The topics of hints about claims: a pod waits for its own claims.
 OWN_CLAIMS = Topics(_claim_changed, _claims_waited_for)
 
 
@@ -69,7 +75,7 @@ class Claims:
 
 
 def claims_of(pod: Pod, storage: KnownStorage) -> Claims | Rejected | None:
-    """The claims of a pod; None when it has none."""
+    """Returns the claims of a pod; None if it has none."""
     return storage.facts.find(pod, _find_claims) if pod.spec.claiming else None
 
 
@@ -84,14 +90,14 @@ def _find_claims(pod: Pod, storage: KnownStorage) -> Claims | Rejected:
         assert claim is not None, f"claim {key} is known"
         claims.append(claim)
     unbound = [claim for claim in claims if not claim.is_bound]
-    # All of them are asked, so that a class without a mode is always reported.
+    # All claims are checked, so that a class without a mode is always reported.
     if not all([_waits(claim, storage) for claim in unbound]):
         return unresolvable("pod has unbound immediate PersistentVolumeClaims")
     return Claims(tuple(claim for claim in claims if claim.is_bound), tuple(unbound))
 
 
 def _problem(pod: Pod, use: ClaimUse, claim: PersistentVolumeClaim | None) -> str:
-    """Why a pod cannot be placed with a claim, whatever the node; empty if it can."""
+    """Returns why a pod cannot be placed with a claim on any node; empty if it can."""
     if claim is None:
         if use.ephemeral:
             return (
@@ -112,7 +118,7 @@ def _problem(pod: Pod, use: ClaimUse, claim: PersistentVolumeClaim | None) -> st
 
 
 def _waits(claim: PersistentVolumeClaim, storage: KnownStorage) -> bool:
-    """Whether an unbound claim is for the scheduler to bind; others bind it at once."""
+    """Whether the scheduler has to bind an unbound claim. Other claims are bound without it."""
     by_class = storage.storage_class(claim.class_name)
     if by_class is None:
         return False
@@ -122,9 +128,9 @@ def _waits(claim: PersistentVolumeClaim, storage: KnownStorage) -> bool:
 
 
 class AdviseOnVolumes(Advise[Any]):
-    """The advice of all plugins about volumes: each volume by itself, then all of them.
+    """Advises, for all plugins about volumes, to drop each volume alone, then all of them.
 
-    Which of them is in the way shows when the advice is tried.
+    Trying the advice shows which volumes keep the pod from nodes.
     """
 
     def advise(
@@ -134,7 +140,7 @@ class AdviseOnVolumes(Advise[Any]):
         for volume in volumes[:MOST_GROUPS]:
             missing = _missing_claim(volume, pod, nodes)
             if missing:
-                # To create it is what helps, and nobody knows where its volume will be.
+                # Creating the claim helps. Where its volume will be is not known yet.
                 yield Advice(f"it fits once claim {missing} exists", kind="volumes")
                 continue
             problem = f"volume {_describe(volume, pod)} is in the way"
@@ -145,7 +151,7 @@ class AdviseOnVolumes(Advise[Any]):
 
 
 def _missing_claim(volume: Volume, pod: Pod, nodes: Nodes) -> str:
-    """The claim of a volume if it does not exist; empty if it does, or if there is none."""
+    """Returns the claim of a volume if it does not exist; empty if it exists or is not needed."""
     if not volume.claims:
         return ""
     key = f"{pod.namespace}/{volume.claim_of(pod.name).name}"

@@ -1,4 +1,4 @@
-"""How far the binding of a pod's volumes has come since it was written."""
+"""Checks whether the volumes of a pod are bound, after their binding was written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .volume_search import usable
 
 
 def progress(reserved: Reservation, nodes: Nodes) -> bool | Rejected:
-    """Whether every claim is bound; a rejection when some never will be as was decided."""
+    """Whether every claim is bound. Returns a rejection if one cannot be bound as decided."""
     row = nodes.row(reserved.node_name)
     if row is None:
         name = reserved.node_name
@@ -56,7 +56,7 @@ def _is_provisioned(key: str, nodes: Nodes, row: int) -> bool | Rejected:
         return _fail(f"failed to check provisioning pvc: {text}")
     if not nodes.storage.is_selected(key):
         return False
-    # A provisioner that fails takes the annotation away.
+    # A provisioner that fails removes the annotation.
     if claim.selected_node != nodes.name(row):
         return _fail(f'provisioning failed for PVC "{claim.name}"')
     if claim.volume_name:

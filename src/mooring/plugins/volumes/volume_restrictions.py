@@ -1,4 +1,4 @@
-"""VolumeRestrictions: some disks and claims have room for one pod only."""
+"""VolumeRestrictions: only one pod at a time can use some disks and claims."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLAIM_TAKEN = Reason(
 
 @dataclass(frozen=True, slots=True)
 class Exclusive:
-    """What a pod wants for itself: disks of a node, and claims, so many of which are in use."""
+    """The disks and claims that a pod cannot share, and how often others use the claims."""
 
     disks: tuple[Disk, ...]
     claim_names: frozenset[str]
@@ -43,7 +43,7 @@ class Exclusive:
 
 
 class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOnVolumes):
-    """Rejects nodes whose pods have a disk of the pod, and all nodes while its claim is in use."""
+    """Rejects nodes whose pods use a disk of the pod, and all nodes while its claim is in use."""
 
     name = "VolumeRestrictions"
     reads = Change.VOLUMES
@@ -110,7 +110,7 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOn
 
 
 def _find_used(pod: Pod) -> list[Hashable]:
-    """The disks and claims of a pod, by which it may be in the way of others."""
+    """Returns the disks and claims of a pod, which may keep other pods from nodes."""
     disks = [(pod.namespace, disk.kind, disk.identity) for disk in pod.spec.disks]
     return [*disks, *(claim_key(pod, use) for use in _claims_of(pod))]
 
@@ -120,7 +120,7 @@ def _find_freed(old: Pod, new: None) -> list[Hashable]:
 
 
 def _exclusive_names(pod: Pod, nodes: Nodes) -> frozenset[str] | Rejected:
-    """The claims of a pod that only one pod can use."""
+    """Returns the claims of a pod that only one pod can use, or why the pod is rejected."""
     return nodes.storage.facts.find(pod, _find_exclusive_names)
 
 
@@ -138,7 +138,7 @@ def _find_exclusive_names(pod: Pod, storage: KnownStorage) -> frozenset[str] | R
 
 
 def _move(prepared: Exclusive, pod: Pod, amount: int) -> Exclusive:
-    # By name alone, whichever namespace, as kube-scheduler does.
+    # Claims are compared by name without their namespace, as in kube-scheduler.
     named = sum(use.name in prepared.claim_names for use in pod.claims if not use.ephemeral)
     if not named:
         return prepared

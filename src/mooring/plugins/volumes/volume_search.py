@@ -1,4 +1,4 @@
-"""Volumes for unbound claims: which fit a claim, and which each row would give or make."""
+"""Searches volumes for unbound claims: existing ones, or storage from which they can be made."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mooring.objects.node_selector import NodeRequirement, NodeTerm
 from mooring.objects.quantity import units
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
-#: The place of nothing in an array of places.
+#: Means "no place" in an array of places.
 NOTHING = -1
-# The place of a volume that is no candidate at all.
+# The place of a volume that is not a candidate.
 _NO_CANDIDATE = -2
 
 Places = NDArray[np.intp]
@@ -42,11 +42,11 @@ class SuitableVolumes:
     """The volumes that suit a claim, the smallest first, and their numbers in one search."""
 
     volumes: tuple[PersistentVolume, ...]
-    #: Has one place more than there are volumes, for rows that got none.
+    #: It has one number more than there are volumes: the last is for rows that get none.
     numbers: Places
 
     def place_numbers(self, numbers: Places, count: int) -> Places:
-        """The places of numbered volumes among these; at most `count` numbers are in use."""
+        """Returns the places of numbered volumes among these; `count` is the most numbers."""
         places = np.full(count + 1, _NO_CANDIDATE, np.intp)
         places[self.numbers[:-1]] = np.arange(len(self.volumes))
         return places[numbers]
@@ -61,7 +61,7 @@ class SuitableLists:
         self._lists: dict[tuple[object, ...], SuitableVolumes] = {}
 
     def __len__(self) -> int:
-        """How many volumes have a number."""
+        """Returns how many volumes have a number."""
         return len(self._numbers)
 
     def of(self, claim: PersistentVolumeClaim) -> SuitableVolumes:
@@ -89,7 +89,7 @@ class SuitableLists:
 def choose_volumes(
     claims: Iterable[PersistentVolumeClaim], nodes: Nodes, rows: Rows
 ) -> list[Choice]:
-    """Gives every claim, the smallest first, a volume that the ones before it have left."""
+    """Chooses a volume for every claim, the smallest claim first, of those not chosen before."""
     lists = SuitableLists(nodes.storage)
     choices: list[Choice] = []
     chosen: list[Places] = []
@@ -110,7 +110,10 @@ def is_usable_everywhere(volume: PersistentVolume) -> bool:
 
 
 def usable(volume: PersistentVolume, nodes: Nodes, rows: Rows) -> Mask:
-    """Where a bound volume can be used, by the CSI driver in place of its plugin where it is."""
+    """Returns where a bound volume can be used.
+
+    On nodes where a CSI driver replaces the volume's plugin, the terms for the driver count.
+    """
     holds = _met(volume.node_terms, nodes, rows)
     migrated = nodes.csi_nodes.migrated(volume.source.plugin) if volume.source else None
     if migrated is None or volume.migrated_terms == volume.node_terms:
@@ -121,7 +124,7 @@ def usable(volume: PersistentVolume, nodes: Nodes, rows: Rows) -> Mask:
 def first_suiting(
     terms: Sequence[Terms | None], nodes: Nodes, rows: Rows, taken: Sequence[Places] = ()
 ) -> Places:
-    """Per row the first place whose terms hold there and that is not taken there, or NOTHING."""
+    """Returns per row the first place whose terms hold and that is not taken there, or NOTHING."""
     none = len(terms)
     first: Places = np.full(nodes.count(rows), none, np.intp)
     pinned: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
@@ -144,7 +147,10 @@ def first_suiting(
 
 
 def _pin(terms: Terms | None) -> NodeRequirement | None:
-    """The one label that decides alone, as the host name does for a local volume."""
+    """Returns the one requirement for a label that decides alone; None if there is none.
+
+    A local volume has such a requirement for the host name.
+    """
     if terms is None or len(terms) != 1:
         return None
     term = terms[0]
@@ -162,9 +168,9 @@ def _by_label(
     nodes: Nodes,
     rows: Rows,
 ) -> Iterator[Places]:
-    """Per row the first place for its value of a label, then the second, as deep as is needed."""
+    """Yields per row the first place for its value of a label, then the second, up to `depth`."""
     column = nodes.label(key)
-    # One place more than there are codes, where a row without the label finds nothing.
+    # Each has one entry more than there are codes: the last is for rows without the label.
     tables: list[Places] = []
     filled: dict[int, int] = {}
     for place, values in pins:
@@ -205,7 +211,7 @@ def _free(places: Places | int, taken: Sequence[Places]) -> Mask | bool:
 
 
 def _kept_volume(claim: PersistentVolumeClaim, storage: KnownStorage) -> PersistentVolume | None:
-    """The volume that is kept for a claim: the only one that it can get."""
+    """Returns the volume that is kept for a claim, which gets no other; None if there is none."""
     for volume in storage.volumes_for(claim):
         large_enough = volume.capacity >= (claim.request or 0)
         if large_enough and volume.class_name == claim.class_name and _alike(volume, claim):
@@ -216,7 +222,7 @@ def _kept_volume(claim: PersistentVolumeClaim, storage: KnownStorage) -> Persist
 def _free_volumes(
     claim: PersistentVolumeClaim, storage: KnownStorage
 ) -> tuple[PersistentVolume, ...]:
-    """The volumes that nobody has and that suit a claim, the smallest first."""
+    """Returns the unclaimed volumes that suit a claim, the smallest first."""
     return tuple(
         volume
         for volume in storage.free_volumes(claim)
@@ -240,9 +246,9 @@ def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Provision:
-    """A claim for which a volume may have to be made: where it must be, and where it can be.
+    """A claim for which a volume may have to be made: where that is needed, and where possible.
 
-    `places` is, per row, the known capacity that it would come from, or NOTHING.
+    `places` holds per row the place of the known capacity that it would use, or NOTHING.
     """
 
     claim: PersistentVolumeClaim
@@ -264,7 +270,7 @@ class Search:
     no_space: Mask
 
     def reservation(self, node_name: str) -> Reservation:
-        """What is to be reserved, for a search of one row that succeeded."""
+        """Returns what must be reserved, for a search of one row that succeeded."""
         return Reservation(
             node_name,
             tuple(
@@ -297,7 +303,10 @@ def search(claims: Sequence[PersistentVolumeClaim], nodes: Nodes, rows: Rows) ->
 
 
 def _first_failures(provisions: Sequence[Provision], elsewhere: Mask) -> tuple[Mask, Mask]:
-    """On each row the first claim that cannot be provisioned tells why."""
+    """Returns where a claim gets no volume, and where it gets no space.
+
+    On each row the first claim that fails decides.
+    """
     no_volume, no_space = elsewhere.copy(), np.zeros_like(elsewhere)
     for each in provisions:
         open_ = each.needed & ~no_volume & ~no_space
@@ -324,7 +333,7 @@ def _provision(claim: PersistentVolumeClaim, needed: Mask, nodes: Nodes, rows: R
 def _sufficient(
     claim: PersistentVolumeClaim, by_class: StorageClass, nodes: Nodes
 ) -> tuple[CSIStorageCapacity, ...] | None:
-    """The known capacities that are large enough; None when the driver does not tell any."""
+    """Returns the known capacities that are large enough; None if the driver reports none."""
     driver = nodes.storage.driver(by_class.provisioner)
     if claim.request is None or driver is None or not driver.storage_capacity:
         return None

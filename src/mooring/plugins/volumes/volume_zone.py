@@ -31,7 +31,7 @@ _WRONG_ZONE = Reason("node(s) had no available volume zone", Code.UNRESOLVABLE)
 _LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
-#: Label keys with the values that suit; equal ones come once.
+#: Label keys with the values that suit, without repetitions.
 Topologies = tuple[NodeRequirement, ...]
 
 
@@ -39,7 +39,7 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
     """Compares zone and region labels of bound volumes with those of nodes."""
 
     name = "VolumeZone"
-    # It compares labels of volumes and nodes, whoever uses the volumes.
+    # It compares labels of volumes and nodes. Which pods use the volumes does not matter.
     reads = Change.LABELS | Change.STORAGE
     scope = Scope.CLUSTER
     signs = TEMPLATE
@@ -109,7 +109,7 @@ def _find_topologies(pod: Pod, storage: KnownStorage) -> Topologies | Rejected |
 def _volume(
     claim: PersistentVolumeClaim, storage: KnownStorage
 ) -> PersistentVolume | Rejected | None:
-    """The volume of a claim; None when it gets one only once its pod is placed."""
+    """Returns the volume of a claim; None if it gets one only after its pod is placed."""
     if claim.volume_name:
         volume = storage.known_volume(claim.volume_name)
         if volume is None:
@@ -131,7 +131,7 @@ def _topologies(volume: PersistentVolume) -> Iterator[NodeRequirement]:
         if key not in volume.labels:
             continue
         values = {each.strip() for each in volume.labels.get(key, "").split(ZONE_DELIMITER)}
-        # A label with an empty zone is no zone label.
+        # A label with an empty zone does not count.
         if "" not in values:
             yield NodeRequirement(key, "In", tuple(sorted(values)))
 
@@ -146,7 +146,7 @@ def _within(topology: NodeRequirement, nodes: Nodes, rows: Rows) -> Mask:
 
 
 def _find_zoned(nodes: Nodes, rows: Rows) -> Mask:
-    """Where a node has any of the labels; one without is taken to be in every zone."""
+    """Returns where a node has any of the labels. A node without them counts as in every zone."""
     zoned = nodes.nothing(rows)
     for key in _LABELS:
         zoned |= nodes.matching(NodeRequirement(key, "Exists"), rows)
