@@ -1,4 +1,4 @@
-"""Requests to the API server: bytes in, bytes out, errors by their meaning."""
+"""Sends requests to the API server: takes bytes, returns bytes, raises errors by their meaning."""
 
 from __future__ import annotations
 
@@ -40,38 +40,38 @@ JSON_PATCH = "application/json-patch+json"
 _JSON = "application/json"
 _USER_AGENT = f"mooring/{__version__}"
 
-# As often as Kubernetes' own clients.
+# Kubernetes' own clients retry as often.
 _MOST_RETRIES = 10
 _LONGEST_RETRY_AFTER = 60.0
 
 _CONNECT_SECONDS = 10.0
 # API servers send a bookmark every minute, except for kinds that have not changed since they were
-# started. So a minute and a half of silence may be a dead connection: the watch is begun anew.
+# started. So a minute and a half of silence may be a dead connection: the watch starts again.
 SILENCE_SECONDS = 90.0
 # etcd holds objects of up to 1.5 MiB, and JSON may take several times as much.
 _LONGEST_LINE = 64 * 2**20
-# Lists have as many objects as we ask for, of any size; what asks for a page can ask for a smaller.
+# A page has as many objects as were asked for, of any size. The caller can ask for a smaller page.
 _LARGEST_PAGE = 32 * 2**20
-# API servers close idle connections after 90 s. Ours must be closed first: a request that crosses
-# with the server's close has an unknown outcome.
+# API servers close idle connections after 90 s. The client closes them before that, because a
+# request has an unknown outcome if the server closes the connection at the same time.
 _KEEP_ALIVE_SECONDS = 30.0
 #: A path that every user may read, and whose answer is short.
 SMALL_PATH = "/version"
-# A peer that vanished is noticed after 15 + 3 * 5 seconds, or by data unacknowledged for as long.
+# A lost peer is noticed after 15 + 3 * 5 seconds, or when data is unacknowledged for as long.
 _KEEP_ALIVE_IDLE, _KEEP_ALIVE_INTERVAL, _KEEP_ALIVE_PROBES = 15, 5, 3
 
 Params = Mapping[str, str | int]
 
-#: Told of every request: method, host, status (None without an answer) and seconds.
+#: Called after every request with method, host, status (None without an answer) and seconds.
 OnAnswer = Callable[[str, str, int | None, float], None]
 
 
-# Each caller learns that a server cannot be reached, but the log says it only this often.
+# Every caller gets an error if a server cannot be reached, but it is logged only this often.
 _QUIET_SECONDS = 30.0
 
 
 class Requests(Protocol):
-    """Paths and bodies as the Kubernetes API has them; failures are raised as ClientError."""
+    """Requests with paths and bodies of the Kubernetes API. They raise failures as ClientError."""
 
     async def get(self, path: str, params: Params | None = None) -> bytes: ...
 
@@ -84,17 +84,17 @@ class Requests(Protocol):
     async def delete(self, path: str, body: bytes | None = None) -> bytes: ...
 
     def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch until the server ends it."""
+        """Yields the lines of a watch until the server ends it."""
 
 
 class Api:
     """One client of an API server. Use it as an async context manager.
 
-    Refusals that say when to come back are retried here and slow down all requests of this client;
-    what must not wait behind the others, such as renewing a lease, gets a client of its own.
+    It retries requests whose refusal says when to come back. A refusal slows down all requests of
+    this client, so a request that must not wait, such as renewing a lease, needs its own client.
 
-    `may_write` is asked before every write and every repetition of one, at the last moment before a
-    connection is taken for it. While it says no, writes raise `Withheld`.
+    `may_write` is called before every write and every repetition of one, right before a connection
+    is taken for it. While it returns False, writes raise `Withheld`.
     """
 
     def __init__(  # noqa: PLR0913  # each is one independent setting with a default
@@ -133,13 +133,13 @@ class Api:
         self._host = url.authority
         self._session: aiohttp.ClientSession | None = None
         self._sent: Mapping[str, str] = {}
-        #: Until then it goes without saying that the server cannot be reached.
+        #: Until this time, further errors that the server cannot be reached count as repeated.
         self._unreachable_until = float("-inf")
 
     async def __aenter__(self) -> Self:
         endpoint = self._connection.endpoint
         self._session = aiohttp.ClientSession(
-            # No limit here: requests are counted by the pace, and watches not at all.
+            # The connector has no limit: `Pace` limits requests, and nothing limits watches.
             connector=aiohttp.TCPConnector(
                 ssl=endpoint.ssl or True,
                 limit=0,
@@ -172,11 +172,11 @@ class Api:
         if self._session is not None:
             await self._session.close()
             self._session = None
-            # Connections that were aborted are gone with the next turn of the loop.
+            # Aborted connections are closed in the next turn of the event loop.
             await asyncio.sleep(0)
 
     async def get(self, path: str, params: Params | None = None) -> bytes:
-        """What is at a path. A page of more than one object that is very large raises TooLarge."""
+        """Returns what is at a path. Raises TooLarge for a very large page of several objects."""
         is_page = params is not None and int(params.get("limit", 0)) > 1
         largest = _LARGEST_PAGE if is_page else None
         return await self._request("GET", path, params=params, largest=largest)
@@ -184,8 +184,8 @@ class Api:
     async def post(self, path: str, body: bytes, params: Params | None = None) -> bytes:
         return await self._request("POST", path, body, params=params)
 
-    # A PUT or DELETE that loses an answer on a kept connection is repeated once by aiohttp. Both
-    # name the state that they want, so that the second finds a conflict or nothing, at worst.
+    # If a PUT or DELETE on a kept connection gets no answer, aiohttp repeats it once. Both name the
+    # state that they want, so that at worst the second finds a conflict or nothing.
     async def put(self, path: str, body: bytes) -> bytes:
         return await self._request("PUT", path, body)
 
@@ -198,7 +198,7 @@ class Api:
         return await self._request("DELETE", path, body, params=params)
 
     async def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch until the server ends it or says nothing for too long.
+        """Yields the lines of a watch until the server ends it or sends nothing for too long.
 
         Raises ClientError when the connection breaks.
         """
@@ -261,7 +261,7 @@ class Api:
         headers: Mapping[str, str] | None,
         largest: int | None,
     ) -> bytes:
-        # What keeps connections open must not take the turn of a binding.
+        # A request that only keeps a connection open must not delay a binding.
         if self._bucket is not None and url.raw_path != self._prefix + SMALL_PATH:
             await self._bucket.take()
         session, sent = await self._authorize()
@@ -294,7 +294,7 @@ class Api:
                 self._observe(method, self._host, status, self._clock() - began)
 
     async def _open_connection(self) -> None:
-        """Asks for something small. Where all connections are in use, that opens another one."""
+        """Sends a small request. If all connections are in use, that opens another one."""
         session, _ = await self._authorize()
         async with session.get(
             self._url(SMALL_PATH, None),
@@ -305,7 +305,7 @@ class Api:
             await answer.read()
 
     def _raise_meaning(self, error: Exception, what: str) -> NoReturn:
-        # These two are all the ways of failing before the first byte of a request is written.
+        # Only these two errors come before the first byte of a request is written.
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             now = self._clock()
             is_repeated = now < self._unreachable_until
@@ -322,7 +322,7 @@ class Api:
             raise RuntimeError("an Api is used within `async with`")
         headers = await self._connection.headers()
         if headers is not self._sent:
-            # Once per token, so that a request merges no headers of its own.
+            # The session gets each token once, so that requests need no headers of their own.
             session.headers.pop("Authorization", None)
             session.headers.update(headers)
             self._sent = headers
@@ -372,7 +372,7 @@ def _timeout(total: float, connect: float) -> aiohttp.ClientTimeout:
 
 
 def _withhold_unless(may_write: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
-    # A middleware, because aiohttp repeats some requests by itself, and those are writes too.
+    # This is a middleware, because aiohttp repeats some requests itself, and these are writes too.
     async def ask(
         request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
@@ -385,23 +385,26 @@ def _withhold_unless(may_write: Callable[[], bool]) -> aiohttp.ClientMiddlewareT
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
-    """When to come back, if the server says so in seconds, as API servers do."""
+    """Returns after how many seconds to come back; None if the server does not say so.
+
+    API servers give the time in seconds, not as a date.
+    """
     text = answer.headers.get("Retry-After", "")
-    # Other statuses may come after the server has acted, so a write would be repeated blindly.
+    # With other statuses the server may have acted already, and a write must not be repeated.
     if not text.isdecimal() or answer.status not in (429, 503):
         return None
     return min(float(text), _LONGEST_RETRY_AFTER)
 
 
 def _reason(error: aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError) -> str:
-    """What the system says: connection refused, no route, a name that is not known."""
+    """Returns the system's reason: connection refused, no route, or an unknown name."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "it does not answer in time"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return str(error.certificate_error)
     cause = error.os_error
     if isinstance(cause, ConnectionRefusedError):
-        # The event loop writes a text of its own in its place.
+        # The event loop replaces the system's text by its own.
         return "connection refused"
     return cause.strerror or str(cause)
 
@@ -410,7 +413,7 @@ def _socket(address: Any) -> socket.socket:
     family, kind, protocol, _, _ = address
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # Not all systems have all of them.
+    # Not all systems have all of these options.
     for option, value in (
         ("TCP_KEEPIDLE", _KEEP_ALIVE_IDLE),
         ("TCP_KEEPINTVL", _KEEP_ALIVE_INTERVAL),
@@ -425,9 +428,9 @@ def _socket(address: Any) -> socket.socket:
 async def _read_together(
     answer: aiohttp.ClientResponse, seconds: float, sleep: Callable[[float], Awaitable[None]]
 ) -> AsyncIterator[bytes]:
-    """The chunks of an answer; after each, nothing is read for a while.
+    """Yields the chunks of an answer. After each, it reads nothing for a while.
 
-    What comes meanwhile is read at once. To be woken for each event costs more than to read it.
+    Then it reads all that has arrived together. Waking up for each event costs more than reading.
     """
     async for chunk in answer.content.iter_any():
         yield chunk
@@ -441,9 +444,9 @@ async def _read_together(
 
 
 async def split_lines(chunks: AsyncIterable[bytes], longest: int) -> AsyncIterator[bytes]:
-    """Whole lines without their end; a last line that was cut off is not one.
+    """Yields whole lines without their end. It leaves out a last line that was cut off.
 
-    Raises TooLarge if a line is longer than that many bytes.
+    Raises TooLarge if a line is longer than `longest` bytes.
     """
     # Parts are joined once, so that a line of many chunks does not cost its length squared.
     begun: list[bytes] = []

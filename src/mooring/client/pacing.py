@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from math import ceil, inf
 
-#: How many connections are opened as soon as they are needed. A leader keeps so many open: some ten
-#: pods at once, with their events, or five that evict others, then need no further one.
+#: How many connections are opened as soon as they are needed. A leader keeps so many open. They are
+#: enough for some ten pods at once with their events, or for five pods that evict others.
 FIRST_CONNECTIONS = 16
 # After how many seconds one more is opened while requests wait. Opening one takes both sides longer
-# than several small requests, and all the longer if many are opened at once.
+# than several small requests, and even longer if many are opened at once.
 _OPEN_EVERY = 0.01
 
 
@@ -55,9 +55,9 @@ class Pace:
         return int(self._allowed)
 
     async def enter(self) -> int:
-        """Waits for its turn; returns a ticket to show with a refusal."""
+        """Waits until a request may run, and returns its ticket for `refused`."""
         self._forget_closed(asyncio.get_running_loop().time())
-        # Places that become free are given to those who wait, so that no newcomer finds one.
+        # A place that becomes free goes to a waiting request, so that no new request takes it.
         if self._under_way >= self._places:
             await self._turn()
         else:
@@ -90,7 +90,7 @@ class Pace:
         if ticket <= self._entered_at_cut:
             return
         self._entered_at_cut = self._entered
-        # Half of what is in use: half of an allowance that nobody uses up would change nothing.
+        # It is half of what is in use: half of an allowance that is not used up changes nothing.
         self._allowed = max(1.0, min(self._allowed, self._under_way) / 2)
 
     @property
@@ -121,7 +121,7 @@ class Pace:
         self._open_soon()
 
     async def _add(self, connect: Connect) -> None:
-        # One that cannot be opened is tried by a request, which says what is wrong.
+        # If it cannot be opened, a request tries to open it and reports the error.
         with suppress(Exception):
             await connect()
         self._open += 1
@@ -172,7 +172,7 @@ class Bucket:
     async def take(self) -> None:
         now = self._clock()
         filled = self._tokens + (now - self._filled_at) * self._qps
-        # Below zero are those who wait, so that they are served in the order in which they came.
+        # A negative number counts the waiting requests, so that they run in the order of arrival.
         self._tokens = min(self._burst, filled) - 1
         self._filled_at = now
         if self._tokens < 0:

@@ -12,7 +12,7 @@ from .wakeups import Action, ClusterEvent
 
 P = TypeVar("P", bound=Plugin)
 
-#: What happens when room is kept for a gang no more.
+#: The event that room is no longer kept for a gang.
 ROOM_RELEASED = ClusterEvent("scheduling.mooring.dev/KeptRoom", Action.DELETE, "KeptRoomDelete")
 
 
@@ -20,7 +20,7 @@ class CountRoom(Plugin):
     """A filter that rejects a node only because requests exceed what is left of a resource.
 
     With such a filter, the members of a gang that fit on a node can be counted. The engine measures
-    by its resources how full domains are, and tells that as its score of them.
+    by its resources how full domains are, and reports that as its score of them.
     """
 
     @property

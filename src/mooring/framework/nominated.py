@@ -41,12 +41,12 @@ _BEYOND_COUNTS = int(Change.ALL) & ~int(
     | Change.STORAGE
 )
 
-#: What is counted of pods on a row: `Usage`.
+#: What `Usage` counts of the pods on a row.
 COUNTED = Change.REQUESTED | Change.EXCLUSIVE | Change.ORDINARY
 
 
 def sees_only_counts(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
-    """Whether other pods matter to this one's filters only by what is counted of them: `Usage`."""
+    """Whether the filters for this pod read of other pods only what `Usage` counts."""
     prepared = pre_filtered.prepared
     for plugin in _find_seeing(profile.filter, pre_filtered.skipped):
         if ask_sees(plugin, prepared.get(plugin.name, pod), nodes) & _BEYOND_COUNTS:
@@ -58,7 +58,7 @@ def sees_only_counts(profile: Profile, pod: Pod, pre_filtered: PreFiltered, node
 def _find_seeing(
     filters: tuple[Filter[Any], ...], skipped: frozenset[str]
 ) -> tuple[Filter[Any], ...]:
-    """The filters that may see more of other pods than what is counted."""
+    """Returns the filters that may read more of other pods than what `Usage` counts."""
     asked = (plugin for plugin in filters if plugin.name not in skipped)
     return tuple(plugin for plugin in asked if int(plugin.reads) & _BEYOND_COUNTS)
 
@@ -68,7 +68,7 @@ def filter_with_nominated(
 ) -> Filtered:
     """Filters rows, counting pods of equal or higher priority that are nominated to them.
 
-    Where both passes fail, the one with the nominated pods gives the reasons.
+    If both passes fail, the one with the nominated pods gives the reasons.
     """
     outcome = filter_rows(profile, pod, pre_filtered, nodes, rows)
     for crowded in _with_nominated(profile, pod, pre_filtered, nodes, outcome.rows):
@@ -83,7 +83,7 @@ def find_refused_by_nominated(
     nodes: Nodes,
     rows: NDArray[np.intp],
 ) -> NDArray[np.intp]:
-    """The rows that would take the pod, were it not for the pods nominated to them."""
+    """Returns the rows that would accept the pod if no other pods were nominated to them."""
     answers = filter_crowded(profile, pod, pre_filtered, nodes, rows)
     refused = [each.rows[~each.feasible] for each in answers]
     return np.concatenate([np.zeros(0, np.intp), *refused])
@@ -96,7 +96,10 @@ def filter_crowded(
     nodes: Nodes,
     rows: NDArray[np.intp],
 ) -> Sequence[Filtered]:
-    """Filters those of some rows that pods are nominated to, all of which take the pod without."""
+    """Filters those of some rows that pods are nominated to, with the nominated pods on them.
+
+    All of the rows must accept the pod without the nominated pods.
+    """
     counting = find_counting(profile.filter, pre_filtered.skipped)
     return _with_nominated(profile, pod, pre_filtered, nodes, rows, counting)
 
@@ -109,9 +112,9 @@ def _with_nominated(
     rows: NDArray[np.intp],
     counting: Sequence[Filter[Any]] | None = None,
 ) -> Sequence[Filtered]:
-    """The answers for those of the rows that pods are nominated to, with these on them.
+    """Returns the answers for those of the rows that pods are nominated to, with these on them.
 
-    Where only counts matter, no more than the counting filters are asked if they are given.
+    If filters read only counts of other pods, and `counting` is given, only these filters run.
     """
     if not nodes.nominations:
         return ()
@@ -129,7 +132,10 @@ def _filter_by_counts(
     rows: NDArray[np.intp],
     only: Sequence[Filter[Any]] | None,
 ) -> Filtered | None:
-    """The filters' answers for rows with what their nominated pods will take gone."""
+    """Returns the answers for rows, with the counts of their nominated pods added.
+
+    It is None if no pods are nominated to the rows.
+    """
     weight = nodes.nominated_weight(pod)
     if weight is None:
         return None
@@ -142,7 +148,7 @@ def _filter_by_counts(
 
 
 def reads_figures(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
-    """Whether nominated pods matter to this one's filters by the figures of their row alone."""
+    """Whether the filters for this pod read of nominated pods only the figures of their row."""
     counting = find_counting(profile.filter, pre_filtered.skipped)
     return all(each.reads_figures_only for each in counting) and sees_only_counts(
         profile, pod, pre_filtered, nodes
@@ -153,24 +159,24 @@ def reads_figures(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: 
 def find_counting(
     filters: tuple[Filter[Any], ...], skipped: frozenset[str]
 ) -> tuple[Filter[Any], ...]:
-    """The filters to which pods that come or go matter by what is counted of them."""
+    """Returns the filters that read what `Usage` counts of pods."""
     asked = (plugin for plugin in filters if plugin.name not in skipped)
     return tuple(plugin for plugin in asked if plugin.reads & COUNTED)
 
 
 def make_what_if(profile: Profile, nodes: Nodes, rows: NDArray[np.intp]) -> WhatIf:
-    """Rows as they would be with other pods, for filters that are asked about these alone."""
+    """Returns rows to which pods can be added, for filters that are asked only about these."""
     return WhatIf(nodes, rows if _look_at_rows(profile.filter) else None)
 
 
 @lru_cache(maxsize=64)
 def _look_at_rows(filters: tuple[Filter[Any], ...]) -> bool:
-    """Whether no filter sees what is requested on rows that it is not asked about."""
+    """Whether every filter reads what is requested only of the rows that it is asked about."""
     return all(each.scope is Scope.ROW or not each.reads & Change.REQUESTED for each in filters)
 
 
 def _weighing(pod: Pod, nodes: Nodes, among: NDArray[np.intp]) -> dict[int, list[Pod]]:
-    """Per row the nominated pods that count as running while this pod is filtered."""
+    """Returns per row the nominated pods that count as running while this pod is filtered."""
     weighing: dict[int, list[Pod]] = {}
     for row, nominated in _find_nominated(nodes, among.tolist()):
         others = [
@@ -184,9 +190,9 @@ def _weighing(pod: Pod, nodes: Nodes, among: NDArray[np.intp]) -> dict[int, list
 
 
 def _find_nominated(nodes: Nodes, among: list[int]) -> Iterator[tuple[int, Mapping[str, Pod]]]:
-    """The rows that pods are nominated to, with these."""
+    """Yields the rows that pods are nominated to, with these pods."""
     if len(among) == 1:
-        # Preemption asks about a single row many times over.
+        # Preemption asks about a single row many times.
         yield among[0], nodes.nominations.on(nodes.name(among[0]))
         return
     wanted = set(among)
@@ -203,9 +209,9 @@ def _filter_crowded(
     nodes: Nodes,
     weighing: Mapping[int, Sequence[Pod]],
 ) -> list[Filtered]:
-    """The filters' answers for rows with their nominated pods on them.
+    """Returns the filters' answers for rows with their nominated pods on them.
 
-    Rows whose nominated pods leave every prepared value as it is are answered together.
+    Rows whose nominated pods change no prepared value are answered together.
     """
     if not weighing:
         return []
@@ -232,7 +238,7 @@ def _filter_crowded(
 def with_pod(
     profile: Profile, prepared: Mapping[str, Any], nodes: Nodes, pod: Pod, row: int
 ) -> Mapping[str, Any]:
-    """The prepared values as if a pod ran on a row; the same mapping if it changes none."""
+    """Returns the prepared values as if a pod ran on a row; the same mapping if it changes none."""
     return _move(
         profile, prepared, lambda plugin, value: ask_to_add(plugin, value, nodes, pod, row)
     )
@@ -241,7 +247,10 @@ def with_pod(
 def without_pod(
     profile: Profile, prepared: Mapping[str, Any], nodes: Nodes, pod: Pod, row: int
 ) -> Mapping[str, Any]:
-    """The prepared values as if a pod no longer ran on a row; the same if it changes none."""
+    """Returns the prepared values as if a pod no longer ran on a row.
+
+    It is the same mapping if the pod changes none.
+    """
     return _move(
         profile, prepared, lambda plugin, value: ask_to_remove(plugin, value, nodes, pod, row)
     )

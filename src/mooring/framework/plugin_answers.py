@@ -1,4 +1,4 @@
-"""What plugins answer: values that the engine carries out, with what is checked when they are made.
+"""The answers of plugins: values that the engine carries out. They are checked when they are made.
 
 Authors import them from `mooring.framework.plugin`, with the extension points.
 """
@@ -37,13 +37,13 @@ class Narrowed(Generic[F]):
 
 
 class Rescore(Enum):
-    """What a plugin can say of a row that changed, without looking at the others."""
+    """What a plugin can answer for a row that changed, without looking at the others."""
 
     #: The row does not take such a pod any more.
     INFEASIBLE = "infeasible"
     #: The row takes such a pod; its score is up to date.
     UPDATED = "updated"
-    #: It has to be asked in the ordinary way.
+    #: The plugin has to be asked in the ordinary way.
     UNKNOWN = "unknown"
 
 
@@ -57,9 +57,9 @@ class Remedy:
 
     node_name: str
     victims: tuple[Pod, ...] = ()
-    #: How many of the victims are more than a disruption budget allows.
+    #: How many of the evictions a disruption budget does not allow.
     violations: int = 0
-    #: What the message of the pod says of it.
+    #: What the message of the pod says about it.
     text: str = ""
 
     def __post_init__(self) -> None:
@@ -70,16 +70,16 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class NoRemedy:
-    """What a post-filter could not do. `clears_nomination` ends the pod's nomination, if any.
+    """A post-filter found no remedy. `clears_nomination` ends the pod's nomination, if any.
 
-    A search that stopped before its end is `partial`: for a like pod it may end otherwise.
+    `partial` means that the search stopped early: for a like pod it may have another result.
     """
 
     code: Code
     reasons: tuple[str, ...]
     clears_nomination: bool = False
     partial: bool = False
-    #: A claim that gives its devices back, so that the next attempt may find better ones.
+    #: A claim that releases its devices, so that the next attempt may find better ones.
     release: ClaimRelease | None = None
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class NoRemedy:
 
 @dataclass(frozen=True, slots=True)
 class ProposedEviction:
-    """A node on which evicting pods would help: who must go, and how many of them break a budget.
+    """A node on which evicting pods would help: the victims, and how many of them break a budget.
 
     The most important victim comes first.
     """
@@ -111,11 +111,11 @@ class Reduction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The numbers of a score where few differ: some numbers, and per row the place of its own."""
+    """A score with few different numbers: these numbers, and per row the place of its number."""
 
     numbers: NDArray[np.int64]
     places: NDArray[np.intp]
-    #: Whether the places are kept from pod to pod: wherever they are the same array as before, they
+    #: Whether the places are kept from pod to pod. If they are the same array as before, they
     #: differ at most on rows that have changed since.
     are_kept: bool = False
 
@@ -124,16 +124,16 @@ class Levels:
 class SignedParts:
     """What a signature is made of, besides a pod's template, namespace, node name and owner.
 
-    Nothing else, of the pod or of the cluster: pods that share these are signed once.
+    It depends on nothing else of the pod or the cluster: pods that share these are signed once.
     """
 
     #: Labels that no selector in use reads. Those that one reads always count.
     any_label: bool = False
     #: The keys of annotations.
     annotations: frozenset[str] = frozenset()
-    #: The services and the controller of the pod, as `nodes.workloads.siblings` tells them.
+    #: The services and the controller of the pod, as `nodes.workloads.siblings` returns them.
     siblings: bool = False
-    #: The volumes of the template, too. They tell pods apart that are alike in all else.
+    #: The volumes of the template. Pods that are alike in everything else may differ in them.
     volumes: bool = True
 
     def __or__(self, other: SignedParts) -> SignedParts:
@@ -148,7 +148,7 @@ class SignedParts:
 #: A signature of the template, namespace, node name, owner and of labels that selectors read.
 TEMPLATE = SignedParts()
 
-#: The same, but of no volumes.
+#: A signature like `TEMPLATE`, but without volumes.
 TEMPLATE_BUT_VOLUMES = SignedParts(volumes=False)
 
 

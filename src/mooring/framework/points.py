@@ -88,7 +88,7 @@ def _describe_narrowing(narrowed_by: list[str]) -> str:
 
 
 def rows_to_filter(pre_filtered: PreFiltered, nodes: Nodes) -> Rows:
-    """All rows, or those of the nodes that the pre-filters left."""
+    """Returns all rows, or those of the nodes that the pre-filters left."""
     if pre_filtered.node_names is None:
         return nodes.everything
     known = (nodes.row(name) for name in pre_filtered.node_names)
@@ -103,7 +103,7 @@ def filter_rows(
     rows: Rows,
     only: Iterable[Filter[Any]] | None = None,
 ) -> Filtered:
-    """Runs the filters, or only some, over rows. A row belongs to the first that rejects it."""
+    """Runs the filters, or only some, over rows. The first that rejects a row gives the reasons."""
     numbers = np.arange(len(nodes.alive))[rows] if isinstance(rows, slice) else rows
     feasible = nodes.alive[rows]
     layers: list[Layer] = []
@@ -128,7 +128,7 @@ def filter_rows(
 
 
 def fits_on(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes, row: int) -> bool:
-    """Whether no filter rejects one row: the same as `filter_rows` says, without the reasons."""
+    """Whether no filter rejects one row. It answers like `filter_rows`, without the reasons."""
     facts, known = nodes.facts(row), pre_filtered.prepared
     for plugin, needs_prepared, rechecks in _list_active(profile.filter, pre_filtered.skipped):
         prepared = _find_prepared(plugin, pod, known) if needs_prepared else pod
@@ -144,7 +144,7 @@ def fits_on(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes,
 
 
 def active_filters(profile: Profile, pre_filtered: PreFiltered) -> Iterator[Filter[Any]]:
-    """The filters that do not skip themselves for the pod."""
+    """Returns the filters that do not skip the pod."""
     return (plugin for plugin in profile.filter if plugin.name not in pre_filtered.skipped)
 
 
@@ -152,9 +152,9 @@ def active_filters(profile: Profile, pre_filtered: PreFiltered) -> Iterator[Filt
 def _list_active(
     filters: tuple[Filter[Any], ...], skipped: frozenset[str]
 ) -> tuple[tuple[Filter[Any], bool, bool], ...]:
-    """Returns the same, with whether each prepares something and has a quick answer for a row.
+    """Returns the filters that do not skip a pod, and of each whether it pre-filters and rechecks.
 
-    Single rows are asked about often.
+    The result is kept, because single rows are asked about often.
     """
     asked = (plugin for plugin in filters if plugin.name not in skipped)
     return tuple(
@@ -168,7 +168,7 @@ def _find_prepared(plugin: Filter[Any], pod: Pod, prepared: Mapping[str, Any]) -
         return prepared[plugin.name]
     if not isinstance(plugin, PreFilter):
         return pod
-    # Another plugin rejected the pod first; only an explanation goes on from there.
+    # Another plugin rejected the pod first. Only an explanation runs filters after that.
     raise PluginError(f'running "{plugin.name}" filter plugin: nothing is prepared', plugin.name)
 
 
@@ -192,7 +192,7 @@ def score_rows(profile: Profile, pod: Pod, nodes: Nodes, feasible: NDArray[np.in
 def _score(
     profile: Profile, pod: Pod, nodes: Nodes, rows: Rows, prepared: Mapping[str, Any]
 ) -> dict[str, Scores]:
-    """The scores by plugin, normalised and weighted."""
+    """Returns the scores by plugin, normalised and weighted."""
     score, normalize = (
         make_caller(profile.observer, SCORE),
         make_caller(profile.observer, NORMALIZE),
@@ -221,6 +221,6 @@ def _pre_score(
 
 
 def _widest(nodes: Nodes, feasible: NDArray[np.intp]) -> Rows:
-    """A slice when it means the same rows: reading a slice copies nothing."""
+    """Returns a slice if all rows are feasible, because reading a slice copies nothing."""
     everything = nodes.everything
     return everything if len(feasible) == nodes.count(everything) else feasible
