@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ _OTHERS = frozenset(
         *("uid", "resourceVersion", "creationTimestamp", "generateName", "managedFields"),
         *("finalizers", "nodeName", "hostIP", "hostIPs", "podIP", "podIPs", "startedAt"),
         *("finishedAt", "values", "deployment.kubernetes.io/revision"),
+        # Which node a pod gets is a matter of chance.
+        "topology.kubernetes.io/zone",
     )
 )
 
@@ -217,7 +220,7 @@ def _picture(api: ObjectApi) -> dict[str, Any]:
             # So many steps it took to its size; how many is a matter of chance.
             del each["metadata"]["generation"], each["status"]["observedGeneration"]
     seen: dict[str, Any] = {}
-    for each in sorted(found, key=json.dumps):
+    for each in sorted(found, key=partial(json.dumps, sort_keys=True)):
         seen.setdefault(f"{each['kind']} {each['metadata']['name']}", []).append(each)
     told = sorted(
         f"{each['involvedObject']['kind']} {each['type']} {each['reason']} {plain(each['message'])}"
