@@ -1,4 +1,4 @@
-"""The actions of the engine. Whoever performs an action reports its outcome as an event."""
+"""The actions of the engine. The caller performs them and reports each outcome as an event."""
 
 from __future__ import annotations
 
