@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from mooring.cluster import Change, Nodes, Rows
 from mooring.engine.actions import EvictPod, PodRef, RecordEvent
 from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.events import Evicted, EvictionFailed
-from mooring.framework.plugin import Permit, Wait
+from mooring.framework.plugin import Filter, Permit, Plugin, Wait
+from mooring.framework.verdict import Verdict
 from mooring.objects.decode import from_builtins
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
@@ -348,3 +351,52 @@ def test_everything_comes_to_rest() -> None:
     names = sorted(placed.name for placed in run.engine.cluster.pods.values())
     assert [name for name in names if name.startswith("high")] == [f"high{at}" for at in range(4)]
     assert len([name for name in names if name.startswith("low")]) == 2
+
+
+class Breaking(Filter[Pod]):
+    """Fails on nodes whose name begins with bad."""
+
+    name = "Breaking"
+    reads = Change.NONE
+
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        numbers = np.arange(len(nodes.alive))[rows] if isinstance(rows, slice) else rows
+        broken = np.array([nodes.name(row).startswith("bad") for row in numbers.tolist()], np.bool_)
+        nothing = np.empty((0, len(numbers)), np.bool_)
+        return Verdict((), nothing, broken, lambda row: f"broke on {nodes.name(row)}")
+
+
+class BreakingOneByOne(Breaking):
+    """The same, but pods that leave may alter its answer, so that rows are looked at one by one."""
+
+    reads = Change.PODS
+
+
+@pytest.mark.parametrize("plugin", [Breaking, BreakingOneByOne])
+def test_a_node_on_which_a_filter_fails_is_no_candidate(plugin: type[Plugin]) -> None:
+    run = driver(plugins=(plugin,))
+    for name in ("bad", "good", "badly"):
+        run.apply(node(name, cpu=1), ranked(f"low-{name}", 1, name))
+    run.apply(ranked("high", 5))
+
+    assert nominations(run.step()) == {"high": "good"}
+
+
+@pytest.mark.parametrize("plugin", [Breaking, BreakingOneByOne])
+@pytest.mark.parametrize("names", [("bad",), ("bad", "badly")])
+def test_errors_are_told_where_no_candidate_is_left(
+    names: tuple[str, ...], plugin: type[Plugin]
+) -> None:
+    run = driver(plugins=(plugin,))
+    run.apply(*(node(name, cpu=1) for name in names))
+    run.apply(*(ranked(f"low-{name}", 1, name) for name in names))
+    run.apply(ranked("high", 5))
+    taken = run.step()
+
+    count = len(names)
+    told = [f'running "Breaking" filter plugin: broke on {name}' for name in names]
+    # The search begins at any node.
+    errors = {told[0]} if count == 1 else {f"[{', '.join(each)}]" for each in (told, told[::-1])}
+    start = f"0/{count} nodes are available: {count} Insufficient cpu. preemption: "
+    assert conditions(taken)["high"].message in {start + each for each in errors}
+    assert nominations(taken) == {}

@@ -52,7 +52,8 @@ class RemedyResult(msgspec.Struct, frozen=True):
     @property
     def is_final(self) -> bool:
         """Whether nothing can be done for the pod, as things are."""
-        return self.remedy is None and not self.partial and not self.releases
+        is_known = self.status != ERROR and not self.partial
+        return self.remedy is None and is_known and not self.releases
 
 
 def sign_for_remedy(profile: Profile, pod: Pod, nodes: Nodes) -> Hashable | None:

@@ -23,7 +23,7 @@ from mooring.framework.plugin import (
     Sign,
 )
 from mooring.framework.profile import Profile
-from mooring.framework.status import Code
+from mooring.framework.status import BrokenRowsError, Code, PluginError
 from mooring.framework.victim_units import makes_way
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.meta import Wire
@@ -120,7 +120,10 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         if why_not:
             return NoRemedy(Code.UNSCHEDULABLE, (f"preemption: {why_not}",))
         reasons: Counter[str] = Counter()
-        found = self.candidates(pod, failed, nodes, profile, reasons)
+        try:
+            found = self.candidates(pod, failed, nodes, profile, reasons)
+        except PluginError as error:
+            return NoRemedy(Code.ERROR, (f"preemption: {error}",))
         if len(found):
             return found
         return NoRemedy(
@@ -155,13 +158,20 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         skipped = dict(reasons)
         run = DryRun(profile, pod, failed.pre_filtered, nodes, reasons)
         wanted = self._count_wanted(count)
-        known = self._known.candidates(run, rows, wanted)
+        known = self._find_known(run, rows, wanted)
         if known is not None and len(known):
             return known
         # Why evicting does not help is counted by a look at every row.
         reasons.clear()
         reasons.update(skipped)
         return run.candidates(rows, wanted)
+
+    def _find_known(self, run: DryRun, rows: NDArray[np.intp], wanted: int) -> Candidates | None:
+        """Returns what is known of a pod like it; None where a filter fails on some rows."""
+        try:
+            return self._known.candidates(run, rows, wanted)
+        except BrokenRowsError:
+            return None
 
     def _take_best(self, found: Candidates, nodes: Nodes) -> Remedy:
         best = found.best()

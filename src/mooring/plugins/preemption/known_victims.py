@@ -23,7 +23,7 @@ from mooring.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign
 from mooring.framework.points import active_filters
 from mooring.objects.pod import Pod, PodSpec
 
-from .preemption_candidates import Candidates
+from .preemption_candidates import NO_CANDIDATES, Candidates
 from .preemption_dry_run import CountsDryRun, DryRun
 
 # What matters besides what filters read: who is there, who comes, and what budgets allow.
@@ -91,19 +91,22 @@ class VictimColumns:
         return place.found.victims(place.at)
 
     def _learn(self, run: DryRun, rows: NDArray[np.intp]) -> None:
+        found = self._find_candidates(run, rows)
         self._known[rows] = True
         self._helps[rows] = False
-        if len(rows) <= _ROW_BY_ROW:
-            rows = np.array(find_hopeful(run, rows.tolist()), np.intp)
-        lesser = run.nodes.lesser_pods(run.pod.priority, rows) if len(rows) else None
-        if lesser is None or not len(lesser.rows):
-            return
-        found = CountsDryRun(run, lesser).candidates()
         self._helps[found.rows] = True
         self._figures[:, found.rows] = found.figures
         self._starts[found.rows] = found.earliest_start
         for at, row in enumerate(found.rows.tolist()):
             self._places[row] = VictimPlace(found, at)
+
+    def _find_candidates(self, run: DryRun, rows: NDArray[np.intp]) -> Candidates:
+        if len(rows) <= _ROW_BY_ROW:
+            rows = np.array(find_hopeful(run, rows.tolist()), np.intp)
+        lesser = run.nodes.lesser_pods(run.pod.priority, rows) if len(rows) else None
+        if lesser is None or not len(lesser.rows):
+            return NO_CANDIDATES
+        return CountsDryRun(run, lesser).candidates()
 
     def _catch_up(self, nodes: Nodes) -> None:
         """Forgets what changed since the last time."""

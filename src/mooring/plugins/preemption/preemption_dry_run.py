@@ -27,6 +27,7 @@ from mooring.framework.nominated import (
 from mooring.framework.plugin import Filter
 from mooring.framework.points import filter_rows
 from mooring.framework.profile import Profile
+from mooring.framework.status import BrokenRowsError, PluginError
 from mooring.framework.victim_units import (
     VictimUnit,
     find_lone_units,
@@ -54,6 +55,9 @@ _WORK_PER_SPARED_POD = 110_000
 # A term of the pod is counted anew for each pod that moves, one of that pod is matched.
 _WORK_PER_TERM = 5_000
 _WORK_PER_OTHERS_TERM = 1_000
+
+# Errors that are told, at the most: each node may have one of its own.
+_MOST_ERRORS = 16
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_LOOKED_AT = "node(s) not looked at: too much work for one attempt"
@@ -89,6 +93,8 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
     #: Why evicting does not help, counted.
     reasons: Counter[str]
     work: DryRunWork = msgspec.field(default_factory=DryRunWork)
+    #: What filters raised on rows, each text once.
+    errors: dict[str, None] = msgspec.field(default_factory=dict)
 
     @lazy_property
     def budgets(self) -> BudgetIndex:
@@ -112,7 +118,10 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
         return rules * (_WORK_PER_TERM + len(self.nodes))
 
     def candidates(self, rows: NDArray[np.intp], wanted: int) -> Candidates:
-        """Looks at rows in order until there are enough candidates, or it is too much work."""
+        """Looks at rows in order until there are enough candidates, or it is too much work.
+
+        A row on which a filter fails is no candidate. Raises PluginError if that leaves none.
+        """
         found = NO_CANDIDATES
         for some in self._portions(rows, wanted):
             if self.work.is_spent:
@@ -122,7 +131,15 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
             enough = found.enough(wanted)
             if enough is not None:
                 return found.first(enough)
+        if self.errors and not len(found):
+            raise PluginError(_join(list(self.errors)))
         return found
+
+    def note_errors(self, error: BrokenRowsError) -> None:
+        """Notes what a filter raised on some rows."""
+        for row in error.rows[:_MOST_ERRORS]:
+            if len(self.errors) < _MOST_ERRORS:
+                self.errors[str(error.on(row))] = None
 
     def _portions(self, rows: NDArray[np.intp], wanted: int) -> Iterator[NDArray[np.intp]]:
         """Yields the rows in portions that are looked at together."""
@@ -145,9 +162,17 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
         if not len(lesser.rows):
             return NO_CANDIDATES
         if self.in_columns:
-            return CountsDryRun(self, lesser).candidates()
+            return self._look_in_columns(portion, lesser)
         rows = lesser.rows.tolist()
         return self._one_by_one(rows, lambda at: self._on_row(rows[at], lesser.pods(at)))
+
+    def _look_in_columns(self, portion: NDArray[np.intp], lesser: LesserPods) -> Candidates:
+        """Looks at all rows together; once more without those on which a filter fails."""
+        try:
+            return CountsDryRun(self, lesser).candidates()
+        except BrokenRowsError as error:
+            self.note_errors(error)
+            return self._look_at(portion[~np.isin(portion, error.rows)])
 
     def _one_by_one(
         self, rows: list[int], look: Callable[[int], RowCandidate | None]
@@ -298,7 +323,13 @@ class RowState:
         """Returns why the row does not take the pod as it is now."""
         run = self.run
         row = np.array([self.row], np.intp)
-        outcome = filter_with_nominated(run.profile, run.pod, self.pre_filtered, self.what_if, row)
+        try:
+            outcome = filter_with_nominated(
+                run.profile, run.pod, self.pre_filtered, self.what_if, row
+            )
+        except BrokenRowsError as error:
+            run.note_errors(error)
+            return (str(error),)
         return tuple(reason for _, why in outcome.refusals() for reason in why.reasons)
 
     def _move(self, move: Callable[..., Mapping[str, Any]], pod: Pod, row: int) -> RowState:
@@ -427,3 +458,8 @@ def _victims(lesser: LesserPods, at: int, gone: Mask) -> tuple[Pod, ...]:
 def _harmful_first(broken: Sequence[bool]) -> list[int]:
     """Returns the places in the order of being spared: those that break a budget first."""
     return sorted(range(len(broken)), key=lambda at: not broken[at])
+
+
+def _join(errors: Sequence[str]) -> str:
+    """Returns errors as kube-scheduler writes several of them."""
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
