@@ -47,6 +47,13 @@ def test_a_nomination_that_helps_no_more_is_cleared() -> None:
     assert run.nominated("p") == ""
 
 
+def test_a_nomination_is_cleared_where_no_plugin_seeks_remedies() -> None:
+    nobody = {"postFilter": {"disabled": [{"name": "*"}]}}
+    run = driver(node("one", cpu=1), to("one", cpu=2), profiles=[{"plugins": nobody}])
+
+    assert nominations(run.step()) == {"p": ""}
+
+
 def test_a_nomination_keeps_the_place_from_pods_of_no_higher_priority() -> None:
     run = driver(node("one", cpu=1), to("one", "first", cpu=1, spec={"priority": 5}))
     run.apply(pod("same", cpu=1, spec={"priority": 5}), pod("top", cpu=1, spec={"priority": 9}))

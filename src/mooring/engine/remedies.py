@@ -82,7 +82,7 @@ def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Rem
 
 def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> RemedyResult:
     ask = make_caller(profile.observer, POST_FILTER)
-    search = RemedySearch()
+    search = RemedySearch(profile)
     for plugin in profile.post_filter:
         try:
             answer = ask_post_filter(plugin, ask, pod, failed, nodes, profile)
@@ -97,9 +97,10 @@ def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Re
 class RemedySearch:
     """The answers of the post-filters so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, profile: Profile) -> None:
         self._texts: list[str] = []
-        self._nominate: str | None = None
+        # Where nobody can find a remedy, a nomination is of no use any more.
+        self._nominate: str | None = None if profile.post_filter else ""
         self._partial = False
         self._releases: tuple[ClaimRelease, ...] = ()
 

@@ -32,7 +32,7 @@ class Review:
 
     def seek_remedy(self) -> Steps[RemedyResult]:
         """Seeks a remedy as `remedies.seek_remedy` does, but extenders may change the proposals."""
-        search = RemedySearch()
+        search = RemedySearch(self._survey.profile)
         for plugin in self._survey.profile.post_filter:
             try:
                 answer = yield from self._ask(plugin)
