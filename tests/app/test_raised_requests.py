@@ -14,7 +14,7 @@ from mooring.app.coexist_guard import CoexistGuard
 from mooring.app.raised_requests import ANNOTATION, NodeSizes, raise_requests
 from mooring.app.webhook import RAISE_PATH, OnError, Webhook, application
 from mooring.client.api import Api
-from mooring.embedded.api.json_patch import json_patch
+from mooring.embedded.api.patches import json_patch
 from mooring.objects import coexist
 from mooring.objects.decode import from_builtins
 from mooring.objects.pod import Pod

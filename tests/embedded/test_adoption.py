@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mooring.embedded.adoption import AdoptionReport, Copied, adopt_all
-from mooring.embedded.controllers import run_controllers
+from mooring.embedded.controllers.runner import run_controllers
 from mooring.embedded.hollow.pod_life import KUBELET
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
 from tests.embedded.serving import node

@@ -9,11 +9,9 @@ from hypothesis import given, strategies as st
 
 from mooring.embedded.api.decoding import canonical
 from mooring.embedded.api.request_options import DeleteOptions, WriteOptions
-from mooring.embedded.kinds.disruption import evict
-from mooring.embedded.kinds.subresources import bind
+from mooring.embedded.kinds.subresources import bind, evict
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.queries import TableWatch, list_entries
-from mooring.embedded.store.selection import Selection, read_fields
+from mooring.embedded.store.queries import Selection, TableWatch, list_entries, read_fields
 from mooring.objects.quantity import Quantity
 from tests.embedded.serving import Client, binding, node, pod
 

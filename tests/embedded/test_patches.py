@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.embedded.api.json_patch import json_patch, merge_patch
 from mooring.embedded.api.managed_fields import (
     FieldManager,
     from_tree,
@@ -17,13 +16,13 @@ from mooring.embedded.api.managed_fields import (
     paths_of,
     to_tree,
 )
+from mooring.embedded.api.patches import json_patch, merge_patch, strategic_merge
 from mooring.embedded.api.schema import shape_of
 from mooring.embedded.api.server_side_apply import (
     AppliedConfiguration,
     apply_configuration,
     create_configuration,
 )
-from mooring.embedded.api.strategic_merge import strategic_merge
 from mooring.embedded.request_refusals import RequestRefused
 from tests.embedded.serving import PODS, Client, pod
 

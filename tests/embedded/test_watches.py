@@ -14,8 +14,7 @@ from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.request_refusals import RequestRefused
 from mooring.embedded.server import ServerSettings, furnish
 from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.queries import TableWatch, list_entries
-from mooring.embedded.store.selection import Selection, read_labels
+from mooring.embedded.store.queries import Selection, TableWatch, list_entries, read_labels
 from tests.embedded.serving import PODS, Client, pod, served
 from tests.patience import PATIENCE_SECONDS, until_true
 

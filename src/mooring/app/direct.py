@@ -14,15 +14,13 @@ from mooring.client.api import Params
 from mooring.client.api_errors import ApiError
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions, WriteOptions
-from mooring.embedded.http import parameters
+from mooring.embedded.http import requests
 from mooring.embedded.http.answers import body_of, list_head
-from mooring.embedded.http.media import apply_patch, read_object, read_patch
-from mooring.embedded.http.parameters import Address, locate
-from mooring.embedded.kinds.disruption import evict
-from mooring.embedded.kinds.subresources import bind
+from mooring.embedded.http.requests import Address, apply_patch, locate, read_object, read_patch
+from mooring.embedded.kinds.subresources import bind, evict
 from mooring.embedded.request_refusals import RequestRefused, method_not_allowed
+from mooring.embedded.store.object_store import StoredObject, encode
 from mooring.embedded.store.queries import TableWatch, list_entries, read_version
-from mooring.embedded.store.table import StoredObject, encode
 
 _JSON = "application/json"
 _DONE = encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})
@@ -81,8 +79,8 @@ class DirectApi:
         query, store = _query(params), self._api.store
         with _refusals():
             at = self._at(path)
-            selection = parameters.read_selection(query, at.kind, at.namespace)
-            asked = parameters.read_watch_request(query)
+            selection = requests.read_selection(query, at.kind, at.namespace)
+            asked = requests.read_watch_request(query)
             watch = TableWatch(store, at.kind.table, selection, read_version(asked.version))
             seconds = asked.timeout_seconds or uniform(1800, 3600)
             end = asyncio.get_running_loop().time() + seconds
@@ -100,9 +98,9 @@ class DirectApi:
         return locate(self._api.kinds, path)
 
     async def _list(self, at: Address, query: dict[str, str]) -> bytes:
-        selection = parameters.read_selection(query, at.kind, at.namespace)
+        selection = requests.read_selection(query, at.kind, at.namespace)
         listed = list_entries(
-            self._api.store, at.kind.table, selection, parameters.read_list_request(query)
+            self._api.store, at.kind.table, selection, requests.read_list_request(query)
         )
         await self._api.store.until_settled(listed.version)
         items = b",".join(body_of(at.kind, each) for each in listed.entries)

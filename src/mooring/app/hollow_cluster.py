@@ -28,7 +28,7 @@ from mooring.embedded.hollow.node_shapes import (
 )
 from mooring.embedded.hollow.pod_life import HollowSettings
 from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.store.table import Json, decode
+from mooring.embedded.store.object_store import Json, decode
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import ObjectKind
 

@@ -13,8 +13,7 @@ from mooring.embedded.api.object_api import Clock, ObjectApi, key_of, utc_now
 from mooring.embedded.hollow.hosts import LEASES
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.table import decode
+from mooring.embedded.store.object_store import ObjectStore, decode
 from mooring.objects.kinds import Object
 
 from . import logs

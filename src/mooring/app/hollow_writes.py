@@ -12,7 +12,7 @@ import msgspec
 from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Requests
 from mooring.client.api_errors import ApiError, ClientError
 from mooring.embedded.hollow.hosts import LEASES
-from mooring.embedded.store.table import Json, TableChange
+from mooring.embedded.store.object_store import Json, TableChange
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import ObjectKind
 

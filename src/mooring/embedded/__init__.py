@@ -5,9 +5,10 @@ It knows objects, not decisions: no scheduling lives here. `server.serve` starts
 down only:
 
     server                        settings, start and stop
+    adoption                      takes over the objects of another cluster
     http | controllers | hollow   HTTP | what a cluster does by itself | kubelets without containers
     kinds                         rules, columns and verbs of each kind
     api                           the verbs on objects of any kind, fields, patches
     store                         versions, history, lists and watches, disk
-    refusals                      the Status objects with which requests are refused
+    request_refusals              the Status objects with which requests are refused
 """

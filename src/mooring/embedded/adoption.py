@@ -17,7 +17,7 @@ from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.controllers.revisions import REVISIONS, make_revision_data
 from mooring.embedded.hollow.pod_life import KUBELET
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 #: An object of another cluster, and where it is written.
 Copied = tuple[str, Json]

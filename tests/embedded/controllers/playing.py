@@ -13,7 +13,7 @@ from mooring.embedded.api.decoding import now_text
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions, Propagation
-from mooring.embedded.controllers import run_controllers
+from mooring.embedded.controllers.runner import run_controllers
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.kinds.custom_resources import serve_custom_resources
 from mooring.embedded.kinds.quotas import enforce_quotas

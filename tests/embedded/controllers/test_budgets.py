@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.embedded.api.request_options import WriteOptions
-from mooring.embedded.kinds.disruption import evict
+from mooring.embedded.kinds.subresources import evict
 from mooring.embedded.request_refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, workload
 from tests.embedded.serving import pod

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mooring.embedded.controllers import run_controllers
+from mooring.embedded.controllers.runner import run_controllers
 from mooring.embedded.request_refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
 from tests.embedded.serving import node, pod

@@ -16,7 +16,7 @@ import pytest
 
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import WriteOptions
-from mooring.embedded.controllers import run_controllers
+from mooring.embedded.controllers.runner import run_controllers
 from mooring.embedded.hollow.hollow_nodes import HollowNodes
 from mooring.embedded.hollow.node_shapes import make_nodes, plain_nodes
 from mooring.embedded.hollow.pod_life import HollowSettings

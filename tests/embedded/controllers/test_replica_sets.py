@@ -8,7 +8,7 @@ import pytest
 
 from mooring.embedded.controllers.items import PodItem
 from mooring.embedded.controllers.replica_sets import DELETION_COST, rank_for_removal
-from mooring.embedded.store.table import StoredObject, encode
+from mooring.embedded.store.object_store import StoredObject, encode
 from tests.embedded.controllers.playing import Play, played, template, workload
 from tests.embedded.serving import pod
 

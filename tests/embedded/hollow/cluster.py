@@ -14,8 +14,7 @@ from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.kinds.subresources import bind
 from mooring.embedded.server import furnish
 from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.queries import TableWatch, list_entries
-from mooring.embedded.store.selection import Selection
+from mooring.embedded.store.queries import Selection, TableWatch, list_entries
 
 Json = dict[str, Any]
 

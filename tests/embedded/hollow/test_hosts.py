@@ -8,7 +8,7 @@ import pytest
 
 from mooring.embedded.hollow.hosts import Heartbeats, ready_status
 from mooring.embedded.hollow.pod_life import KUBELET, HollowSettings
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 from tests.embedded.hollow.cluster import HollowCluster
 
 _LEASES = "leases.coordination.k8s.io"

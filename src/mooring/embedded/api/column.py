@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 Value = Callable[[Json], Any]
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from mooring.embedded.request_refusals import RequestRefused, bad_request
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 from mooring.objects.quantity import NANOS_PER_UNIT, Quantity, units
 
 from .schema import SchemaField, SchemaType, struct

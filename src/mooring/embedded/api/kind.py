@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from mooring.embedded.request_refusals import Fault
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.table import FieldsOf, Json
+from mooring.embedded.store.object_store import FieldsOf, Json, ObjectStore
 from mooring.objects.kinds import KINDS
 
 from .column import NAME, Column, age_column

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.embedded.store.table import Json, decode, encode
+from mooring.embedded.store.object_store import Json, decode, encode
 
 from .schema import FieldShape
 

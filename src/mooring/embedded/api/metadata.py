@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from mooring.embedded.request_refusals import Fault, forbidden_field, invalid_value, required
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 from .decoding import now_text
 from .names import annotation_faults, label_faults, label_key_faults

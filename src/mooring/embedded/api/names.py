@@ -10,7 +10,7 @@ import msgspec
 
 from mooring.embedded.api.decoding import part
 from mooring.embedded.request_refusals import Fault, forbidden_field, invalid_value, required
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 from mooring.objects.selector import LabelSelector, Selector, SelectorError, compile_selector
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"

@@ -19,8 +19,7 @@ from mooring.embedded.request_refusals import (
     not_found,
     required,
 )
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.table import Json, StoredObject, encode
+from mooring.embedded.store.object_store import Json, ObjectStore, StoredObject, encode
 
 from .decoding import now_text
 from .kind import ServedKind, ServedKinds

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from mooring.embedded.request_refusals import RequestRefused, bad_request
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 from .decoding import expect_shallow
 from .schema import SchemaField, SchemaType, struct

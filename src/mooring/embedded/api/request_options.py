@@ -14,7 +14,7 @@ from mooring.embedded.request_refusals import (
     invalid_value,
     unsupported,
 )
-from mooring.embedded.store.table import Json, StoredObject
+from mooring.embedded.store.object_store import Json, StoredObject
 
 from .decoding import decode_known
 from .kind import ServedKind

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mooring.embedded.request_refusals import RequestRefused, bad_request, invalid, required
-from mooring.embedded.store.table import Json, StoredObject, decode, encode
+from mooring.embedded.store.object_store import Json, StoredObject, decode, encode
 
 from .decoding import expect_shallow, now_text
 from .kind import ServedKind

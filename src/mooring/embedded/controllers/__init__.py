@@ -3,7 +3,3 @@
 They use the Python interface of the server in the same process. How pods run on nodes does not
 belong here, nor does which node a pod goes to.
 """
-
-from mooring.embedded.controllers.runner import run_controllers
-
-__all__ = ["run_controllers"]

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from mooring.embedded.api.metadata import with_condition
 from mooring.embedded.controllers.rollouts import share
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 from mooring.objects.selector import Selector
 
 from .cache import PODS, ItemChange

@@ -9,7 +9,7 @@ from typing import TypeVar
 from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.table import TableChange
+from mooring.embedded.store.object_store import TableChange
 
 from .items import Item, NodeItem, PodItem, StorageItem, item_of
 

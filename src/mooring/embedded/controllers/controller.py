@@ -14,7 +14,7 @@ from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions, Propagation
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.table import Json, StoredObject
+from mooring.embedded.store.object_store import Json, StoredObject
 
 from .cache import PODS, Cache, ItemChange
 from .items import Item

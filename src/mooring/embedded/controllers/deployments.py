@@ -6,16 +6,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 from .cache import PODS, ItemChange
 from .controller import Concerns, Controller, ControllerApi
-from .deployment_status import deployment_status, seconds_to_deadline
 from .event_recorder import EventRecorder
 from .ownership import Adoption, is_managed_by, reference
 from .replica_sets import REPLICA_SETS
 from .revisions import HASH_LABEL, hash_of, with_label, without_hash
-from .rollouts import RolloutPlan, SetVersion, Sizes, recreate, rescale, roll
+from .rollouts import (
+    RolloutPlan,
+    SetVersion,
+    Sizes,
+    deployment_status,
+    recreate,
+    rescale,
+    roll,
+    seconds_to_deadline,
+)
 
 _PREFIX = "deployment.kubernetes.io/"
 REVISION = f"{_PREFIX}revision"

@@ -7,7 +7,7 @@ from typing import Any
 
 from mooring.embedded.kinds.event_kinds import EventSource, EventText, event_object
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.table import Json, StoredObject
+from mooring.embedded.store.object_store import Json, StoredObject
 
 from .cache import PODS
 from .controller import ControllerApi

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.embedded.store.table import StoredObject
+from mooring.embedded.store.object_store import StoredObject
 from mooring.objects.meta import Wire, seconds
 from mooring.objects.quantity import Quantity
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 from .items import PodItem
 from .replica_sets import restarts_of

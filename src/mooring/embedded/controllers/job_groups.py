@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mooring.embedded.api.decoding import part
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 from .controller import ControllerApi
 from .event_recorder import EventRecorder

@@ -7,7 +7,7 @@ from typing import Any
 
 from mooring.embedded.api.metadata import condition_of, with_condition
 from mooring.embedded.controllers.items import without_zeros
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 from .job_counts import JobCounts, JobTally, format_indexes, read_indexes
 

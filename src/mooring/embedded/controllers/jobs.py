@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mooring.embedded.api.metadata import condition_of
 from mooring.embedded.controllers.controller import soonest
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 from .cache import PODS, ItemChange
 from .controller import Concerns, Controller, ControllerApi

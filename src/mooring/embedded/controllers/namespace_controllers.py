@@ -1,4 +1,4 @@
-"""What every namespace has: a service account, the API server's certificate, counted quotas."""
+"""Controllers of namespaces: their deletion, their service account, certificate and quotas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from mooring.embedded.api.decoding import amount_text, part
-from mooring.embedded.kinds.pod_amounts import Nanos
+from mooring.embedded.api.request_options import WriteOptions
+from mooring.embedded.kinds.cluster_kinds import NAMESPACE_FINALIZER
+from mooring.embedded.kinds.pod_spec import Nanos
 from mooring.embedded.kinds.quotas import (
     CLAIMS,
     PODS,
@@ -17,13 +19,15 @@ from mooring.embedded.kinds.quotas import (
     usage_of,
 )
 from mooring.embedded.kinds.stored_kinds import ROOT_CERTIFICATE, ROOT_CERTIFICATE_NAMESPACE
-from mooring.embedded.store.table import Json, StoredObject
+from mooring.embedded.kinds.subresources import finalize
+from mooring.embedded.store.object_store import Json, StoredObject
 
 from .cache import ItemChange
 from .controller import EVERY_KIND, Concerns, Controller, ControllerApi, own_key
-from .garbage_collector import NAMESPACES
-from .items import PodItem
+from .items import PodItem, item_of
+from .replica_sets import ROUND
 
+NAMESPACES = "namespaces"
 _ACCOUNTS, _MAPS = "serviceaccounts", "configmaps"
 _ACCOUNT = "default"
 _NOTE = {
@@ -32,6 +36,55 @@ _NOTE = {
     "kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
     "clusters."
 }
+
+
+class NamespaceController(Controller):
+    name = "namespace"
+
+    def concerns(self) -> Mapping[str, Concerns]:
+        return {EVERY_KIND: self._keys_of_change}
+
+    def reconcile(self, key: str) -> float | None:
+        item = self.cluster.read(NAMESPACES, key)
+        if item is None or "deletionTimestamp" not in item["metadata"]:
+            return None
+        left = False
+        going = 0
+        for table, entry in self._content(key):
+            left = True
+            if going >= ROUND:
+                return 0.0
+            going += self._delete(table, entry)
+        finalizers = part(item, "spec").get("finalizers") or []
+        if not left and NAMESPACE_FINALIZER in finalizers:
+            kept = [each for each in finalizers if each != NAMESPACE_FINALIZER]
+            finalize(self.cluster.api, key, {**item, "spec": {"finalizers": kept}}, WriteOptions())
+        return 0.0 if going else None
+
+    def _keys_of_change(self, seen: ItemChange) -> Iterator[str]:
+        item = seen.item
+        if item.table == NAMESPACES:
+            yield item.key
+        elif item.namespace and seen.after is None:
+            namespace = self.cluster.cache.items(NAMESPACES).get(item.namespace)
+            if namespace is not None and namespace.terminating:
+                yield namespace.key
+
+    def _content(self, namespace: str) -> Iterator[tuple[str, StoredObject]]:
+        cache = self.cluster.cache
+        # Events are not followed, and are content nevertheless.
+        for table in (*cache.tables, "events"):
+            if cache.kind(table).namespaced:
+                for entry in self.cluster.api.store.table(table).in_order(namespace):
+                    yield table, entry
+
+    def _delete(self, table: str, entry: StoredObject) -> bool:
+        """Deletes an object unless it is being deleted; returns whether it did."""
+        item = item_of(table, entry)
+        if item.terminating:
+            return False
+        self.cluster.delete(item)
+        return True
 
 
 class ServiceAccountController(Controller):

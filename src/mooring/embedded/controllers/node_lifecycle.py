@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from mooring.embedded.api.metadata import condition_of
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 from mooring.objects.placement_rules import Taint, Toleration
 
 from .cache import NODES, PODS, ItemChange

@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 
 from mooring.embedded.api.names import read_selector
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 from mooring.objects.quantity import Quantity
 
 from .cache import CLAIMS, VOLUMES, ItemChange

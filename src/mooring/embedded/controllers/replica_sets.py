@@ -18,7 +18,7 @@ from mooring.embedded.controllers.items import (
     without_zeros,
 )
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 from mooring.objects.meta import Wire
 
 from .cache import PODS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 from .cache import PODS, ItemChange
 from .controller import Concerns, Controller, ControllerApi

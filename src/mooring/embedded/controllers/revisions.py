@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 from .controller import ControllerApi
 from .items import Item

@@ -12,14 +12,15 @@ from .cache import Cache
 from .controller import Controller, ControllerApi, follow, work
 from .daemon_sets import DaemonSetController
 from .deployments import DeploymentController
-from .garbage_collector import GarbageController, NamespaceController
 from .jobs import JobController
 from .namespace_controllers import (
+    NamespaceController,
     QuotaController,
     RootCertificateController,
     ServiceAccountController,
 )
 from .node_lifecycle import NodeController, NodeMonitorController
+from .ownership import GarbageController
 from .persistent_volumes import ClaimController, VolumeController
 from .replica_sets import ReplicaSetController, ReplicationManager
 from .resource_claims import ResourceClaimController

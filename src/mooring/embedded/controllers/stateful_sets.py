@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from mooring.embedded.controllers.items import next_availability, without_zeros
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 from .cache import CLAIMS, PODS
 from .controller import Concerns, Controller, ControllerApi

@@ -9,9 +9,8 @@ from contextlib import suppress
 from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.queries import TableWatch, WatchEvent, list_entries
-from mooring.embedded.store.selection import Selection
-from mooring.embedded.store.table import StoredObject
+from mooring.embedded.store.object_store import StoredObject
+from mooring.embedded.store.queries import Selection, TableWatch, WatchEvent, list_entries
 
 from .kubelets import Kubelets
 from .pod_life import HollowSettings

@@ -11,7 +11,7 @@ from typing import Any
 from mooring.embedded.api.decoding import now_text
 from mooring.embedded.api.metadata import set_condition
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.store.table import Json, StoredObject
+from mooring.embedded.store.object_store import Json, StoredObject
 from mooring.objects.decode import reader
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod

@@ -12,7 +12,7 @@ import msgspec
 
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.kinds.event_kinds import EventText
-from mooring.embedded.store.table import StoredObject
+from mooring.embedded.store.object_store import StoredObject
 from mooring.objects.decode import reader
 from mooring.objects.pod import Pod
 

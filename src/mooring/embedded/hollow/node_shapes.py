@@ -22,7 +22,7 @@ from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.schema import KUBERNETES_VERSION
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.table import Json, StoredObject
+from mooring.embedded.store.object_store import Json, StoredObject
 from mooring.objects.meta import Wire
 from mooring.objects.quantity import Quantity
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 from mooring.objects import coexist
 from mooring.objects.coexist import CoexistRefusal
 from mooring.objects.node import Node

@@ -12,7 +12,7 @@ from mooring.embedded.api.metadata import set_condition
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions
 from mooring.embedded.kinds.event_kinds import EventSource, EventText, event_object
-from mooring.embedded.store.table import Json, StoredObject
+from mooring.embedded.store.object_store import Json, StoredObject
 from mooring.objects.coexist import CoexistRefusal
 
 #: 128 plus the number of SIGTERM: the exit code of a process that is stopped.

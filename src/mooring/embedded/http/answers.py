@@ -13,19 +13,17 @@ from aiohttp import web
 from mooring.embedded.api.column import Column
 from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.request_refusals import RequestRefused, bad_request
-from mooring.embedded.store.object_store import ObjectStore
+from mooring.embedded.store.object_store import Json, ObjectStore, StoredObject, encode
 from mooring.embedded.store.queries import (
     ListRequest,
     ListResult,
+    Selection,
     TableWatch,
     list_entries,
     read_version,
 )
-from mooring.embedded.store.selection import Selection
-from mooring.embedded.store.table import Json, StoredObject, encode
 
-from .media import AnswerForm
-from .parameters import Query, WatchRequest
+from .requests import AnswerForm, Query, WatchRequest
 
 JSON = "application/json"
 

@@ -8,7 +8,7 @@ from typing import Any
 from mooring.embedded.api.kind import ServedKind, ServedKinds, Subresource
 from mooring.embedded.api.schema import KUBERNETES_VERSION
 from mooring.embedded.request_refusals import no_such_path
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 _AGGREGATED = "apidiscovery.k8s.io"
 

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.http import discovery, openapi, openapi_v2
+from mooring.embedded.http import discovery, openapi
 from mooring.embedded.kinds import usage_kinds
 from mooring.embedded.kinds.usage_kinds import node_usage, pod_usage
 from mooring.embedded.request_refusals import (
@@ -22,15 +22,11 @@ from mooring.embedded.request_refusals import (
     too_large,
     unauthorized,
 )
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.queries import list_entries
-from mooring.embedded.store.selection import Selection
-from mooring.embedded.store.table import Json, StoredObject
+from mooring.embedded.store.object_store import Json, ObjectStore, StoredObject
+from mooring.embedded.store.queries import Selection, list_entries
 
 from .answers import JSON, json_answer, json_bytes, metadata_only, refuse
-from .listener import MAX_BODY_BYTES
-from .media import read_accept, read_object
-from .parameters import Address, check_type, locate, read_selection
+from .requests import Address, check_type, locate, read_accept, read_object, read_selection
 from .verbs import ObjectVerbs, PartVerbs
 
 _USER = {
@@ -77,7 +73,10 @@ _PATHS = [
     "/readyz",
     "/version",
 ]
-_OPENAPI = {"v2": openapi_v2.documents, "v3": openapi.documents}
+#: What the largest request may have.
+MAX_BODY_BYTES = 3 * 1024 * 1024
+
+_OPENAPI = {"v2": openapi.documents_v2, "v3": openapi.documents}
 _FIXED: dict[str, Json] = {"/": {"paths": _PATHS}, "/version": discovery.VERSION}
 
 
@@ -145,10 +144,10 @@ class ServerPaths:
         return document
 
     def _openapi_v2(self, accept: str) -> web.Response:
-        if openapi_v2.WANTED not in accept:
+        if openapi.V2_ACCEPTED not in accept:
             return json_bytes(self._openapi("v2", JSON))
-        body = self._openapi("v2", openapi_v2.PROTOBUF)
-        return web.Response(body=body, headers={"Content-Type": openapi_v2.PROTOBUF})
+        body = self._openapi("v2", openapi.V2_PROTOBUF)
+        return web.Response(body=body, headers={"Content-Type": openapi.V2_PROTOBUF})
 
     def _groups(self, request: web.BaseRequest, *, core: bool) -> web.Response:
         version = discovery.wants_aggregated(request.headers.get("Accept", ""))

@@ -11,13 +11,12 @@ from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions, WriteOptions, refuse_options
 from mooring.embedded.api.server_side_apply import apply_object
-from mooring.embedded.kinds.disruption import evict
-from mooring.embedded.kinds.subresources import SCALES, bind, finalize, scale_of, set_scale
+from mooring.embedded.kinds.subresources import SCALES, bind, evict, finalize, scale_of, set_scale
 from mooring.embedded.request_refusals import bad_request, forbidden_field, method_not_allowed
+from mooring.embedded.store.object_store import Json, StoredObject
 from mooring.embedded.store.queries import list_entries
-from mooring.embedded.store.table import Json, StoredObject
 
-from . import parameters
+from . import requests
 from .answers import (
     WatchStream,
     body_of,
@@ -28,8 +27,17 @@ from .answers import (
     send_list,
     success_status,
 )
-from .media import APPLY, apply_patch, media_of, read_accept, read_object, read_patch
-from .parameters import Address, check_fields, check_type
+from .requests import (
+    APPLY,
+    Address,
+    apply_patch,
+    check_fields,
+    check_type,
+    media_of,
+    read_accept,
+    read_object,
+    read_patch,
+)
 
 # What Kubernetes calls the options of a request.
 _OPTIONS = {"PATCH": "PatchOptions", "PUT": "UpdateOptions"}
@@ -77,7 +85,7 @@ class ObjectVerbs:
         return await verb(request, at)
 
     async def _get(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
-        if parameters.read_flag(request.query, "watch"):
+        if requests.read_flag(request.query, "watch"):
             return await self._watch(request, at)
         entry = self._api.get(at.kind, at.namespace, at.name)
         return await self._show(request, at, entry)
@@ -101,13 +109,13 @@ class ObjectVerbs:
         return response
 
     async def _list(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
-        if parameters.read_flag(request.query, "watch"):
+        if requests.read_flag(request.query, "watch"):
             return await self._watch(request, at)
         want = read_accept(request.headers.get("Accept", ""))
-        selection = parameters.read_selection(request.query, at.kind, at.namespace)
+        selection = requests.read_selection(request.query, at.kind, at.namespace)
         store = self._api.store
         listed = list_entries(
-            store, at.kind.table, selection, parameters.read_list_request(request.query)
+            store, at.kind.table, selection, requests.read_list_request(request.query)
         )
         await store.until_settled(listed.version)
         if want.form:
@@ -116,11 +124,11 @@ class ObjectVerbs:
 
     async def _watch(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         want = read_accept(request.headers.get("Accept", ""))
-        selection = parameters.read_selection(request.query, at.kind, at.namespace, at.name)
+        selection = requests.read_selection(request.query, at.kind, at.namespace, at.name)
         renderer = renderer_of(request.query, at.kind, want)
         stream = WatchStream(self._api.store, at.kind, selection, renderer)
         return await stream.send(
-            request, parameters.read_watch_request(request.query), self._bookmark_seconds
+            request, requests.read_watch_request(request.query), self._bookmark_seconds
         )
 
     async def _create(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
@@ -128,7 +136,7 @@ class ObjectVerbs:
         if at.kind.namespaced and not at.namespace:
             raise method_not_allowed(at.kind.resource, request.method)
         entry = self._api.create(
-            at.kind, at.namespace, raw, parameters.read_write_options(request.query)
+            at.kind, at.namespace, raw, requests.read_write_options(request.query)
         )
         return await self._show(request, at, entry, 201, [*warnings, *_warning(at.kind)])
 
@@ -177,9 +185,9 @@ class ObjectVerbs:
 
     async def _delete_all(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         options = await read_delete(request)
-        selection = parameters.read_selection(request.query, at.kind, at.namespace)
+        selection = requests.read_selection(request.query, at.kind, at.namespace)
         chosen = list_entries(
-            self._api.store, at.kind.table, selection, parameters.read_list_request(request.query)
+            self._api.store, at.kind.table, selection, requests.read_list_request(request.query)
         )
         self._api.delete_all(at.kind, chosen.entries, options)
         await self._api.store.until_settled(self._api.store.version)
@@ -200,7 +208,7 @@ def _write(request: web.BaseRequest, at: Address) -> WriteOptions:
     """Reads the options of a write; the user agent is the default field manager."""
     agent = request.headers.get("User-Agent", "").partition("/")[0]
     options = _OPTIONS[request.method]
-    return parameters.read_write_options(request.query, options, agent=agent, subresource=at.part)
+    return requests.read_write_options(request.query, options, agent=agent, subresource=at.part)
 
 
 async def read_delete(request: web.BaseRequest) -> DeleteOptions:
@@ -210,11 +218,11 @@ async def read_delete(request: web.BaseRequest) -> DeleteOptions:
     raw = read_object(content_type, body, "meta.v1.DeleteOptions") if body.strip() else {}
     query = request.query
     if "gracePeriodSeconds" in query:
-        raw.setdefault("gracePeriodSeconds", parameters.read_number(query, "gracePeriodSeconds"))
+        raw.setdefault("gracePeriodSeconds", requests.read_number(query, "gracePeriodSeconds"))
     if "propagationPolicy" in query:
         raw.setdefault("propagationPolicy", query["propagationPolicy"])
     return DeleteOptions.read(
-        raw, dry_run=parameters.read_write_options(query, "DeleteOptions").dry_run
+        raw, dry_run=requests.read_write_options(query, "DeleteOptions").dry_run
     )
 
 
@@ -254,7 +262,7 @@ class PartVerbs:
         entry = self._api.get(at.kind, at.namespace, at.name)
         if request.method != "GET":
             raw = await self._read_scale(request, at, entry)
-            options = parameters.read_write_options(request.query)
+            options = requests.read_write_options(request.query)
             entry = set_scale(self._api, at.kind, at.namespace, at.name, raw, options)
         await self._api.store.until_settled(entry.version)
         want, scale = (
@@ -284,7 +292,7 @@ class PartVerbs:
             raise method_not_allowed(f"{at.kind.resource}/finalize", request.method)
         content_type, body = request.headers.get("Content-Type", ""), await request.read()
         raw = read_object(content_type, body, at.kind.schema)
-        entry = finalize(self._api, at.name, raw, parameters.read_write_options(request.query))
+        entry = finalize(self._api, at.name, raw, requests.read_write_options(request.query))
         await self._api.store.until_settled(entry.version)
         return json_bytes(entry.body)
 
@@ -294,7 +302,7 @@ class PartVerbs:
         content_type, body = request.headers.get("Content-Type", ""), await request.read()
         schema = "policy.v1.Eviction" if at.part == "eviction" else "core.v1.Binding"
         raw = read_object(content_type, body, schema)
-        options = parameters.read_write_options(request.query)
+        options = requests.read_write_options(request.query)
         if at.part == "eviction":
             evict(self._api, at.namespace, at.name, raw, options)
         else:

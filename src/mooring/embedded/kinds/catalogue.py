@@ -6,20 +6,19 @@ from collections.abc import Iterator
 
 from mooring.embedded.api.kind import ServedKind
 
-from .cluster_kinds import cluster_kinds
+from .cluster_kinds import cluster_kinds, runtime_class_kinds
 from .custom_resources import definition_kinds
 from .device_kinds import device_kinds
-from .disruption import budget_kinds
 from .event_kinds import event_kinds
 from .group_kinds import group_kinds
 from .job_kinds import job_kinds
 from .limit_ranges import limit_range_kinds
 from .pod_kind import pod_kinds
 from .quotas import quota_kinds
-from .runtime_classes import runtime_class_kinds
 from .services import service_kinds
 from .storage_kinds import storage_kinds
 from .stored_kinds import data_kinds, review_kinds, stored_kinds
+from .subresources import budget_kinds
 from .usage_kinds import usage_kinds
 from .workload_kinds import workload_kinds
 

@@ -12,7 +12,7 @@ from mooring.embedded.api.kind import SCALE, STATUS, KindRules, KindView, Served
 from mooring.embedded.api.names import dns_1035_faults, subdomain_faults
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.request_refusals import Fault, bad_request, invalid_value, required
-from mooring.embedded.store.table import Json, TableChange
+from mooring.embedded.store.object_store import Json, TableChange
 
 from .json_schema import fill_defaults, prune, schema_faults, shape_faults
 

@@ -21,8 +21,7 @@ from mooring.embedded.request_refusals import (
     required,
     unsupported,
 )
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json, ObjectStore
 from mooring.objects.resources import is_extended
 
 from .device_requests import (

@@ -25,7 +25,7 @@ from mooring.embedded.request_refusals import (
     too_many,
     unsupported,
 )
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 _MOST_REQUESTS = _MOST_SELECTORS = _MOST_CONSTRAINTS = _MOST_CONFIGURATIONS = 32
 _MOST_ALTERNATIVES = 8

@@ -23,7 +23,7 @@ from mooring.embedded.request_refusals import (
     too_many,
     unsupported,
 )
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 from mooring.objects.quantity import Quantity
 
 from .device_requests import driver_faults, list_faults, qualified_name_faults

@@ -25,7 +25,7 @@ from mooring.embedded.api.kind import (
     make_built_in,
     make_known_kind,
 )
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 _EVENT_FIELDS = (
     "involvedObject.kind",

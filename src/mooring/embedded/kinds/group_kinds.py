@@ -16,8 +16,7 @@ from mooring.embedded.api.kind import (
     make_built_in,
 )
 from mooring.embedded.request_refusals import Fault, forbidden, invalid_value, required
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json, ObjectStore
 from mooring.objects.pod_group import V1ALPHA2, V1BETA1
 
 from .cluster_kinds import find_priority_class

@@ -22,7 +22,7 @@ from mooring.embedded.request_refusals import (
     required,
     unsupported,
 )
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 from .workload_kinds import (
     TEMPLATE_COLUMNS,

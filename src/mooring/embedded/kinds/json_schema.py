@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mooring.embedded.request_refusals import Fault, invalid_value, required, unsupported
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING = "x-kubernetes-int-or-string"

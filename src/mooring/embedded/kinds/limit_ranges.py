@@ -15,12 +15,10 @@ from mooring.embedded.request_refusals import (
     invalid_value,
     required,
 )
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json, ObjectStore
 from mooring.objects.quantity import Quantity
 
-from .pod_amounts import pod_total
-from .pod_spec import amount_faults
+from .pod_spec import amount_faults, pod_total
 
 _CONTAINER, _POD, _CLAIM = "Container", "Pod", "PersistentVolumeClaim"
 _NOTE = "kubernetes.io/limit-ranger"

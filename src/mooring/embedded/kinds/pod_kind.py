@@ -25,17 +25,14 @@ from mooring.embedded.request_refusals import (
     Fault,
     forbidden,
 )
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json, ObjectStore
 from mooring.objects.pod_defaults import fill_spec
 from mooring.objects.quantity import Quantity
 
-from .cluster_kinds import find_priority_class
+from .cluster_kinds import apply_runtime_class, find_priority_class
 from .limit_ranges import limit_pod
-from .pod_scheduling import drop_disabled
+from .pod_faults import drop_disabled, pod_update_faults, resize
 from .pod_spec import containers, creation_faults, default_pod_spec, pod_faults
-from .pod_updates import pod_update_faults, resize
-from .runtime_classes import apply_runtime_class
 
 _DEFAULT_GRACE_SECONDS = 30
 # The fields that follow from the priority class, as messages name them.

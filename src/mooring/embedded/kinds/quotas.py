@@ -15,10 +15,9 @@ from mooring.embedded.api.kind import STATUS, ServedKind, StatusRules, make_buil
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import WriteOptions
 from mooring.embedded.request_refusals import Fault, forbidden, invalid_value, unsupported
-from mooring.embedded.store.table import Json, StoredObject
+from mooring.embedded.store.object_store import Json, StoredObject
 
-from .pod_amounts import Nanos, pod_total, read_amounts
-from .pod_spec import amount_faults, containers
+from .pod_spec import Nanos, amount_faults, containers, pod_total, read_amounts
 
 QUOTAS = "resourcequotas"
 PODS, CLAIMS, SERVICES = "pods", "persistentvolumeclaims", "services"

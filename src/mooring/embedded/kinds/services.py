@@ -25,8 +25,7 @@ from mooring.embedded.request_refusals import (
     required,
     unsupported,
 )
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.table import Json, StoredObject
+from mooring.embedded.store.object_store import Json, ObjectStore, StoredObject
 
 from .pod_spec import PORT_RANGE
 

@@ -23,8 +23,7 @@ from mooring.embedded.request_refusals import (
     required,
     unsupported,
 )
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json, ObjectStore
 
 from .limit_ranges import limit_claim
 from .pod_spec import amount_faults

@@ -30,7 +30,7 @@ from mooring.embedded.request_refusals import (
     invalid_value,
     too_long,
 )
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]+", re.ASCII)
 _KEY_TEXT = (

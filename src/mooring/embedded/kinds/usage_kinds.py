@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from mooring.embedded.api.decoding import amount_text, canonical, now_text, part
 from mooring.embedded.api.kind import KindRules, ServedKind
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.store.table import Json, StoredObject
+from mooring.embedded.store.object_store import Json, StoredObject
 
-from .pod_amounts import Nanos, add_amounts, read_amounts
+from .pod_spec import Nanos, add_amounts, read_amounts
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
 #: On a pod: what it uses, such as cpu=100m,memory=64Mi.

@@ -36,9 +36,9 @@ from mooring.embedded.request_refusals import (
     required,
     unsupported,
 )
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.object_store import Json
 
-from .pod_scheduling import drop_disabled
+from .pod_faults import drop_disabled
 from .pod_spec import default_pod_spec, pod_spec_faults
 
 _PROGRESS_SECONDS = 600

@@ -27,8 +27,7 @@ import msgspec
 
 from mooring.documents.errors import InputError
 
-from .object_store import ObjectStore
-from .table import StoredObject, decode
+from .object_store import ObjectStore, StoredObject, decode
 
 FILE_NAME = "objects.sqlite"
 
