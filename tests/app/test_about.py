@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from mooring.app.about import make_pages
+from mooring.app.endpoints import make_pages
 from mooring.config import FeatureGates
 
 START = datetime(2026, 3, 7, 4, 5, 6, tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.app.coexist_guard import CoexistGuard
+from mooring.app.coexist_admission import CoexistGuard
 from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from mooring.objects.pod import Pod
 from tests.builders import pod

@@ -10,8 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from mooring.app.extender_calls import ExtenderCalls
-from mooring.app.kept_manifests import KeptManifests
+from mooring.app.extender_calls import ExtenderCalls, KeptManifests
 from mooring.app.perform import Performer
 from mooring.app.scheduler import Feed, Scheduler
 from mooring.client.api import Api

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mooring.app import hollow_writes
+from mooring.app import hollow_mirror
 from mooring.app.direct import DirectApi
 from mooring.app.hollow_cluster import (
     LABEL,
@@ -97,7 +97,7 @@ async def hollow(remote: Remote, losses: int = 0) -> AsyncIterator[None]:
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hollow_writes, "_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(hollow_mirror, "_PAUSE_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("losses", [0, 3])

@@ -10,8 +10,7 @@ from typing import Any, cast
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from mooring.app.coexist_guard import CoexistGuard
-from mooring.app.raised_requests import ANNOTATION, NodeSizes, raise_requests
+from mooring.app.coexist_admission import ANNOTATION, CoexistGuard, NodeSizes, raise_requests
 from mooring.app.webhook import RAISE_PATH, OnError, Webhook, application
 from mooring.client.api import Api
 from mooring.embedded.api.patches import json_patch

@@ -15,7 +15,7 @@ from aiohttp import ClientError, ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
 from mooring.app import webhook
-from mooring.app.coexist_guard import CoexistGuard
+from mooring.app.coexist_admission import CoexistGuard
 from mooring.app.https_site import CertificateSettings, ServingSettings, serve_https
 from mooring.app.webhook import PATH, OnError, Webhook, application
 from mooring.client.api import Api

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from mooring.bench.hostile import Arena
-from mooring.bench.hostile_gangs import GANGS
+from mooring.bench.hostile import GANGS, Arena
 from mooring.bench.hostile_pods import ATTACKS, pod
 from mooring.cluster import check
 

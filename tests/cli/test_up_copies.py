@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.cli.cluster_copies import read_copies
+from mooring.cli.up_cluster import read_copies
 from mooring.documents.errors import InputError
 from mooring.embedded.adoption import Copied, adopt_all
 from mooring.embedded.server import ServerSettings, serve

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 import yaml
 
-from mooring.app.raised_requests import ANNOTATION as RAISED
+from mooring.app.coexist_admission import ANNOTATION as RAISED
 from mooring.objects.pod import COEXIST_POLICY, PLACED
 from tests.client_certificates import ClientAuthority
 from tests.patience import until

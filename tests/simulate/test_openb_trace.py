@@ -11,7 +11,7 @@ from mooring.documents.errors import InputError
 from mooring.objects.node import HOSTNAME
 from mooring.objects.pod import Pod
 from mooring.simulate.traces.arrivals import ArrivalTrace
-from mooring.simulate.traces.openb import GPU, MODEL, NODES, PODS, read_openb
+from mooring.simulate.traces.csv_trace import GPU, MODEL, NODES, PODS, read_openb
 
 NODE_HEADER = "sn,cpu_milli,memory_mib,gpu,model"
 POD_HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.simulate.traces.openb import read_openb
+from mooring.simulate.traces.csv_trace import read_openb
 from tests.simulate.test_openb_trace import write
 from tests.tools.test_openb_study import NODES, PODS
 from tools.openb.__main__ import main

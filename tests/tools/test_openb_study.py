@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mooring.plugins import REGISTRY
-from mooring.simulate.traces.openb import GPU, MODEL, read_openb
-from mooring.world.gpu_demands import GpuDemands
+from mooring.simulate.traces.csv_trace import GPU, MODEL, read_openb
+from mooring.world.cluster_use import GpuDemands
 from tests.builders import cluster, node, pod
 from tests.simulate.test_openb_trace import write
 from tools.openb.study import SETTINGS, Outcome, study

@@ -19,11 +19,11 @@ from mooring.objects.meta import Condition
 from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace
 from mooring.testing import make_engine
-from mooring.web.batching import describe_batching
 from mooring.web.details import describe_node, describe_pod
 from mooring.web.occupants import group_by_pods
 from mooring.web.overview import (
     count_devices,
+    describe_batching,
     group_nodes,
     list_exclusive,
     list_gangs,

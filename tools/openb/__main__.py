@@ -10,7 +10,7 @@ from pathlib import Path
 from mooring.documents.errors import InputError
 from mooring.engine.registry import registry
 from mooring.simulate.traces.arrivals import ArrivalTrace
-from mooring.simulate.traces.openb import GPU, PODS, read_openb
+from mooring.simulate.traces.csv_trace import GPU, PODS, read_openb
 
 from .churn import ChurnOutcome, churn
 from .month import write_month

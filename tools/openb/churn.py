@@ -19,9 +19,9 @@ from mooring.engine.actions import BindPod
 from mooring.framework.plugin import Registry
 from mooring.objects.pod import Pod
 from mooring.simulate.traces.arrivals import ArrivalTrace
-from mooring.simulate.traces.openb import GPU
+from mooring.simulate.traces.csv_trace import GPU
 from mooring.world import World
-from mooring.world.gpu_demands import measure_free
+from mooring.world.cluster_use import measure_free
 
 from .study import SETTINGS, configure, wants_gpu
 

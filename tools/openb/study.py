@@ -13,9 +13,9 @@ from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, MEMORY
 from mooring.simulate.traces.arrivals import ArrivalTrace
-from mooring.simulate.traces.openb import GPU
+from mooring.simulate.traces.csv_trace import GPU
 from mooring.simulate.traces.virtual_run import VirtualRun
-from mooring.world.gpu_demands import GpuDemands, measure_free
+from mooring.world.cluster_use import GpuDemands, measure_free
 
 _GPU_AWARE = "GPUAware"
 _RESERVE = {"reservePerFreeGPU": {"cpu": "12", "memory": "48Gi"}}

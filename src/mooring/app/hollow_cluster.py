@@ -32,8 +32,7 @@ from mooring.embedded.store.object_store import Json, decode
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import ObjectKind
 
-from .hollow_mirror import HollowMirror
-from .hollow_writes import HollowWrites
+from .hollow_mirror import HollowMirror, HollowWrites
 
 #: Nodes with this label are looked after; those that are made have it.
 LABEL = "hollow.mooring.dev/node"

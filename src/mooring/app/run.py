@@ -29,9 +29,8 @@ from mooring.web import StatusPage
 from mooring.web.turns import Read
 
 from . import logs
-from .about import make_pages
 from .authorization import MOST_AT_ONCE, AuthorizationSettings, Authorizer
-from .endpoints import Check, Content, configz, ping, serve_endpoints
+from .endpoints import Check, Content, configz, make_pages, ping, serve_endpoints
 from .https_site import ServingSettings
 from .leadership import Leadership
 from .loop_thread import HUNG_SECONDS, LoopThread, exit_now, on_signals, wait_at_most

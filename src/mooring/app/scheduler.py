@@ -17,7 +17,7 @@ from mooring.objects.kinds import Object
 from mooring.record.recorder import Recorder
 
 from . import logs
-from .kept_manifests import KeptManifests
+from .extender_calls import KeptManifests
 
 _log = logs.make_log(__name__)
 

@@ -37,10 +37,9 @@ from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
 
 from . import logs
-from .coexist_guard import CoexistGuard
+from .coexist_admission import CoexistGuard, NodeSizes, encode_patch, raise_requests
 from .connections import ConnectionLimits
 from .https_site import ServingSettings, serve_https
-from .raised_requests import NodeSizes, encode_patch, raise_requests
 
 _log = logs.make_log(__name__)
 

@@ -32,8 +32,7 @@ from . import (
     up,
     webhook,
 )
-from .error_report import report
-from .help_text import PlainCommand, PlainGroup
+from .rendering import PlainCommand, PlainGroup, report
 
 app = typer.Typer(
     name="mooring",

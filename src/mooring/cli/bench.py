@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .help_text import PlainCommand, PlainGroup
-from .rendering import ProgressBar, plain
+from .rendering import PlainCommand, PlainGroup, ProgressBar, plain
 
 if TYPE_CHECKING:
     from mooring.bench.harness import MakeTarget, Result

@@ -14,7 +14,7 @@ import typer
 
 from mooring.documents.errors import InputError
 
-from .help_text import PlainCommand, PlainGroup
+from .rendering import PlainCommand, PlainGroup
 
 app = typer.Typer(help="Help for authors of plugins.", cls=PlainGroup, no_args_is_help=True)
 

@@ -1,4 +1,4 @@
-"""Prints text, tables and a progress bar, safely for names from a cluster.
+"""What commands print: text, tables, progress, errors and help, safely for names from a cluster.
 
 Rich is imported when something is drawn, because most commands start without it.
 """
@@ -9,10 +9,15 @@ import os
 import re
 import shutil
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from threading import Timer
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from typer.core import TyperCommand, TyperGroup
+
+from mooring.documents.errors import ConfigError, MooringError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -220,3 +225,89 @@ class ProgressBar:
         bar.add_task(self._title, total=self._total or None, completed=self._done)
         bar.start()
         self._bar = bar
+
+
+BAD_INPUT = 2
+
+# EX_SOFTWARE of sysexits.h.
+INTERNAL = 70
+
+
+def report(error: Exception, *, debug: bool) -> int:
+    """Prints an error on standard error and returns the exit code."""
+    lines = _input_errors(error)
+    if lines:
+        for text in lines:
+            print(plain(text), file=sys.stderr)
+        return BAD_INPUT
+    if debug:
+        traceback.print_exception(error)
+    hint = "" if debug else " (run `mooring --debug ...` or set MOORING_DEBUG=1 for the traceback)"
+    text = plain(f"{type(error).__name__}: {error}")
+    print(f"mooring: internal error: {text}{hint}", file=sys.stderr)
+    return INTERNAL
+
+
+def _input_errors(error: Exception) -> list[str]:
+    """Returns what is wrong with the user's input; nothing if the error is Mooring's own."""
+    if isinstance(error, ConfigError):
+        return [f"{error.source}: {problem}" for problem in error.problems]
+    if isinstance(error, MooringError):
+        return [str(error)]
+    if isinstance(error, ModuleNotFoundError) and _is_left_out(error.name or ""):
+        return [f"this install has no {error.name}: an image for production leaves it out"]
+    if isinstance(error, OSError) and error.filename is not None:
+        return [f"{error.filename}: {(error.strerror or str(error)).lower()}"]
+    return []
+
+
+def _is_left_out(module: str) -> bool:
+    return module.startswith(("mooring.embedded", "mooring.demo"))
+
+
+_ARGUMENTS, _OPTIONS = "Arguments", "Options"
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help shows options in groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Writes arguments and options, by their groups."""
+        _write_parameters(self, ctx, formatter)
+
+
+class PlainGroup(TyperGroup):
+    """A group of commands whose help describes each command in a whole sentence."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Writes options and commands."""
+        _write_parameters(self, ctx, formatter)
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    # As long as it takes: the terminal's width is for wrapping.
+                    (name, command.get_short_help_str(10_000))
+                    for name, command in commands.items()
+                    if command is not None and not command.hidden
+                ]
+            )
+
+
+def _write_parameters(command: TyperCommand | TyperGroup, ctx: Any, formatter: Any) -> None:
+    sections: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: [], _OPTIONS: []}
+    for each in command.get_params(ctx):
+        record = each.get_help_record(ctx)
+        if record is None:
+            continue
+        name, text = record
+        if each.param_type_name == "argument":
+            # The type says nothing that the name does not.
+            sections[_ARGUMENTS].append((name.partition(" ")[0], text))
+        else:
+            group = getattr(each, "rich_help_panel", None) or _OPTIONS
+            sections.setdefault(group, []).append((name, text))
+    for title, records in sections.items():
+        if records:
+            with formatter.section(title):
+                formatter.write_dl(records)

@@ -132,8 +132,8 @@ async def _print_reports(shadow: Shadow, seconds: float | None, every: float) ->
 def _place_anew(engines: EngineOptions, shadow: Shadow) -> Iterator[ClusterUse]:
     """Yields how the cluster would be used if Mooring had placed all pods, in one way or two."""
     from mooring.plugins.gpu_aware import GPUAware
-    from mooring.simulate.shadow_use import place_anew
-    from mooring.world.gpu_demands import is_gpu
+    from mooring.simulate.reschedule import place_anew
+    from mooring.world.cluster_use import is_gpu
 
     engine = engines.engine(asks_extenders=False)
     yield place_anew("placed by Mooring", engine, shadow.objects.values())

@@ -232,10 +232,9 @@ def up(  # noqa: PLR0913 - one for each flag
     from mooring.embedded.hollow.pod_life import HollowSettings
     from mooring.embedded.server import ServerSettings
 
-    from .cluster_copies import read_copies
     from .demo import run_demo
     from .inputs import EngineOptions
-    from .up_cluster import Plan, WelcomeText, read_cluster_file, run_cluster
+    from .up_cluster import Plan, WelcomeText, read_cluster_file, read_copies, run_cluster
 
     if demo:
         nodes, config, feature_gates = str(CLUSTER), SCHEDULER, GATES

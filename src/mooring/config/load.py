@@ -21,11 +21,10 @@ from .configuration import (
     SchedulerSettings,
     apply_defaults,
 )
-from .coscheduling import NAME as COSCHEDULING, uses_coscheduling
 from .extenders import find_ignored_resources, order_extenders
 from .gates import FeatureGates
 from .plugin_sets import GATED, KnownPlugin, default_plugins
-from .profiles import ProfileReader, compare_profiles
+from .profiles import COSCHEDULING, ProfileReader, compare_profiles, uses_coscheduling
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 

@@ -1,8 +1,12 @@
-"""Turns a profile of a file into the profile to use: its plugins and their args."""
+"""Turns a profile of a file into the profile to use: its plugins and their args.
+
+A profile may enable the plugin Coscheduling of scheduler-plugins. Mooring decides groups itself, so
+the plugin does not run: its PodGroups count as if the feature gate Coscheduling were on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,16 +14,17 @@ import msgspec
 
 from mooring.documents import conversion
 from mooring.documents.errors import Problem, Problems, child, describe, item
+from mooring.objects.meta import Wire
 
 from .configuration import (
     API_VERSION,
     PluginConfigDocument,
+    PluginDocument,
     PluginsDocument,
     PluginSetDocument,
     ProfileConfiguration,
     ProfileDocument,
 )
-from .coscheduling import NAME as COSCHEDULING, CoschedulingArgs, without_coscheduling
 from .plugin_sets import (
     ALL,
     IN_TREE,
@@ -32,6 +37,61 @@ from .plugin_sets import (
     expand,
     merge,
 )
+
+COSCHEDULING = "Coscheduling"
+
+#: Where it can be enabled.
+_POINTS = frozenset(
+    {
+        "multiPoint",
+        "queueSort",
+        "preFilter",
+        "postFilter",
+        "permit",
+        "reserve",
+        "postBind",
+    }
+)
+
+
+class CoschedulingArgs(Wire, frozen=True):
+    """The args of the plugin. They are read to refuse misspelt fields, and have no effect."""
+
+    permit_waiting_time_seconds: int | None = None
+    pod_group_backoff_seconds: int | None = None
+    pod_group_reject_percentage: int | None = None
+
+
+def uses_coscheduling(profiles: Iterable[ProfileDocument]) -> bool:
+    """Whether a profile enables the plugin anywhere."""
+    return any(
+        plugin.name == COSCHEDULING
+        for profile in profiles
+        for listed in profile.plugins.by_point().values()
+        for plugin in listed.enabled
+    )
+
+
+def without_coscheduling(written: PluginsDocument) -> PluginsDocument:
+    """Returns a profile's plugins without this one.
+
+    If it sorted the queue, the default queue-sort plugin replaces it.
+    """
+    changed: dict[str, PluginSetDocument] = {}
+    for field in msgspec.structs.fields(written):
+        listed: PluginSetDocument = getattr(written, field.name)
+        enabled = tuple(each for each in listed.enabled if each.name != COSCHEDULING)
+        if field.encode_name in _POINTS and len(enabled) < len(listed.enabled):
+            changed[field.name] = PluginSetDocument(enabled, listed.disabled)
+    if changed.keys() & {"multi_point", "queue_sort"}:
+        sorting = changed.get("queue_sort", written.queue_sort)
+        if not sorting.enabled:
+            changed["queue_sort"] = _DEFAULT_SORT
+    return msgspec.structs.replace(written, **changed)
+
+
+# The queue-sort plugin of the default profile, and no other.
+_DEFAULT_SORT = PluginSetDocument((PluginDocument("PrioritySort"),), (PluginDocument("*"),))
 
 
 def why_unusable(name: str, known: Mapping[str, KnownPlugin]) -> str | None:

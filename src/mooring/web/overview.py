@@ -1,4 +1,4 @@
-"""Overviews of a cluster: pods by owner, nodes by label, gangs, exclusive nodes, devices.
+"""Overviews of a cluster: owners, labels, gangs, exclusive nodes, devices, shared answers.
 
 Everything is counted in slices, with decisions in between.
 """
@@ -15,6 +15,7 @@ import numpy as np
 
 from mooring.cluster import Nodes
 from mooring.engine import Engine
+from mooring.engine.classes.statistics import DecisionPath, Statistics
 from mooring.objects.coexist import LIMIT_LABEL
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
@@ -306,3 +307,55 @@ def slices(items: Iterable[T], size: int = SLICE) -> Iterator[list[T]]:
     rest = iter(list(items))
     while some := list(islice(rest, size)):
         yield some
+
+
+class _Part(msgspec.Struct, frozen=True, rename="camel"):
+    """The encoding of all structs here."""
+
+
+class PluginKeepsApart(_Part, frozen=True):
+    """A plugin that prevents pods from sharing answers, how many pods these are, and why."""
+
+    plugin: str
+    pods: int
+    why: str
+
+
+class ProfileBatching(_Part, frozen=True):
+    """The decisions of a profile since the start."""
+
+    profile: str
+    decisions: int
+    #: For pods that were like one before, whether anything was reused or not.
+    alike: int
+    by_batch: int
+    by_class: int
+    apart: list[PluginKeepsApart]
+
+
+def describe_batching(engine: Engine) -> bytes:
+    """Returns how answers are shared, by profile, as JSON."""
+    profiles = [
+        _describe_profile(name, classes.statistics) for name, classes in engine.classes.items()
+    ]
+    return msgspec.json.encode({"items": profiles})
+
+
+def _describe_profile(name: str, statistics: Statistics) -> ProfileBatching:
+    apart = [
+        PluginKeepsApart(plugin, count, "tells pods of one owner apart")
+        for plugin, count in statistics.apart.items()
+    ]
+    unsigned = [
+        PluginKeepsApart(plugin, count, f"does not sign them ({why.value})")
+        for (plugin, why), count in statistics.unsigned.items()
+    ]
+    by_batch = statistics.paths[DecisionPath.BATCH]
+    return ProfileBatching(
+        name,
+        statistics.decisions,
+        statistics.alike,
+        by_batch,
+        statistics.reused - by_batch,
+        sorted([*apart, *unsigned], key=lambda each: (-each.pods, each.plugin)),
+    )

@@ -20,7 +20,6 @@ from mooring.engine import Engine
 from mooring.engine.explain import NoSuchNode
 from mooring.objects.resources import CPU
 
-from .batching import describe_batching
 from .details import (
     describe_node,
     describe_pod,
@@ -35,6 +34,7 @@ from .occupants import group_by_pods
 from .overview import (
     OWNERS,
     count_devices,
+    describe_batching,
     group_nodes,
     list_exclusive,
     list_gangs,

@@ -8,8 +8,7 @@ from mooring.documents.errors import InputError
 from mooring.record.reader import is_recording
 
 from .arrivals import ArrivalTrace
-from .csv_trace import read_csv_trace
-from .openb import is_openb, read_openb
+from .csv_trace import is_openb, read_csv_trace, read_openb
 from .recorded import read_recorded_trace
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from mooring.cluster import Nodes
 from mooring.engine import Engine
 from mooring.engine.explain.explanation import ExplanationPart
-from mooring.world.gpu_demands import GpuDemands
+from mooring.world.cluster_use import GpuDemands
 
 from .arrivals import ArrivalTrace
 from .virtual_run import VirtualRun
