@@ -10,7 +10,7 @@ import pytest
 
 from mooring.plugins import REGISTRY
 from mooring.simulate import verdicts
-from mooring.simulate.conform import conform
+from mooring.simulate.conformance import conform
 from tests.builders import node_manifest, pod_manifest
 
 RECORDED = sorted((Path(__file__).parent / "golden").glob("*.jsonl.gz"))

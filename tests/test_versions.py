@@ -16,7 +16,7 @@ from mooring.documents.errors import InputError
 from mooring.framework.profile import known_plugins
 from mooring.plugins import REGISTRY
 from mooring.simulate import verdicts
-from mooring.simulate.conform import VerdictDifference, conform
+from mooring.simulate.conformance import VerdictDifference, conform
 from tests.builders import node_manifest, pod_manifest
 
 OLD, NEW = VERSIONS

@@ -41,9 +41,9 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.record.last_state import read_last_state
 from mooring.record.reader import is_recording
-from mooring.simulate.fit import Fit, Question, fit as place_copies
 from mooring.simulate.loading import Input, load as load_manifests
-from mooring.simulate.reschedule import Packing, reschedule as place_anew
+from mooring.simulate.pod_fit import Fit, Question, fit as place_copies
+from mooring.simulate.rescheduling import Packing, reschedule as place_anew
 from mooring.simulate.simulation import simulate as run_simulation
 from mooring.simulate.traces import read_trace as read_arrivals
 from mooring.simulate.traces.arrivals import ArrivalTrace

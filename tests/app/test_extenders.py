@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from mooring.app.extender_calls import ExtenderCalls, KeptManifests
-from mooring.app.perform import Performer
+from mooring.app.performer import Performer
 from mooring.app.scheduler import Feed, Scheduler
 from mooring.client.api import Api
 from mooring.config import Extender

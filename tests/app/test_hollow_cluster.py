@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mooring.app import hollow_mirror
-from mooring.app.direct import DirectApi
+from mooring.app.direct_api import DirectApi
 from mooring.app.hollow_cluster import (
     LABEL,
     RemoteHollowSettings,

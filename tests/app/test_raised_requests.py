@@ -11,7 +11,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from mooring.app.coexist_admission import ANNOTATION, CoexistGuard, NodeSizes, raise_requests
-from mooring.app.webhook import RAISE_PATH, OnError, Webhook, application
+from mooring.app.coexist_webhook import RAISE_PATH, OnError, Webhook, application
 from mooring.client.api import Api
 from mooring.embedded.api.patches import json_patch
 from mooring.objects import coexist
@@ -21,7 +21,7 @@ from tests.builders import node, pod_manifest
 from tests.coexisting import daemon
 
 from .fake_api import FakeApi
-from .test_webhook import creation
+from .test_coexist_webhook import creation
 
 # An API server writes what is limited into the requests before it asks anybody.
 LIMITED = {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}

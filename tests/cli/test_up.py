@@ -16,7 +16,7 @@ import pytest
 import yaml
 from aiohttp import ClientSession, CookieJar
 
-from mooring.app.up import KubeconfigError, write_kubeconfig
+from mooring.app.local_cluster import KubeconfigError, write_kubeconfig
 from tests.cli.invoking import Mooring
 from tests.embedded.kubectl import BINARIES, Kubectl
 from tests.patience import PATIENCE_SECONDS

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.app import webhook
-from mooring.app.webhook import WebhookSettings
+from mooring.app import coexist_webhook
+from mooring.app.coexist_webhook import WebhookSettings
 from tests.cli.invoking import Mooring
 
 _KUBECONFIG = """
@@ -43,7 +43,7 @@ def test_the_gate_switches_the_guard(
     async def guard(connection: object, settings: WebhookSettings) -> None:
         seen.append(settings)
 
-    monkeypatch.setattr(webhook, "guard_cluster", guard)
+    monkeypatch.setattr(coexist_webhook, "guard_cluster", guard)
     ended = mooring("webhook", f"--kubeconfig={tmp_path / 'config'}", f"--feature-gates={gates}")
 
     assert ended.code == 0, ended.err

@@ -14,7 +14,7 @@ import yaml
 from typer.main import get_group
 
 from mooring.app import metric_table
-from mooring.app.webhook import RAISE_PATH
+from mooring.app.coexist_webhook import RAISE_PATH
 from mooring.cli import app
 from mooring.config import load
 from mooring.engine.registry import registry

@@ -15,7 +15,7 @@ from mooring.config import GangPolicy
 from mooring.engine.gangs.group_decision import GroupDecision
 from mooring.objects.decode import from_builtins
 from mooring.plugins import REGISTRY
-from mooring.simulate.conform import make_engine, walk_groups
+from mooring.simulate.conformance import make_engine, walk_groups
 from mooring.simulate.verdicts import read_scenarios
 from mooring.testing.builders import node, pod
 from mooring.testing.driver import Driver, evictions

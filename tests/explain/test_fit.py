@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from mooring.engine import Engine
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
-from mooring.simulate.fit import KindShare, Question, RunsOut, compare, fit
+from mooring.simulate.pod_fit import KindShare, Question, RunsOut, compare, fit
 from mooring.world import DrainError, Scene
 from tests.builders import node, pod
 from tests.coexisting import daemon

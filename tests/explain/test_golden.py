@@ -14,7 +14,7 @@ from mooring.engine import Engine
 from mooring.engine.explain import Explanation, explain
 from mooring.plugins import REGISTRY
 from mooring.simulate import verdicts
-from mooring.simulate.conform import make_engine, strip_expression_errors, walk_steps
+from mooring.simulate.conformance import make_engine, strip_expression_errors, walk_steps
 from mooring.simulate.verdicts import RecordedRefusal, RecordedScenario, RecordedStep
 from tests.explain.frozen import columns
 from tests.explain.trying import assert_holds, evicts

@@ -13,8 +13,8 @@ import msgspec
 from mooring.engine.actions import BindPod
 from mooring.objects.custom import CustomKind
 from mooring.objects.decode import from_builtins
-from mooring.record.replay import replay
 from mooring.record.segments import RecordSettings, find_segments
+from mooring.record.whole_replay import replay
 from tests.builders import node_manifest, pod_manifest
 from tests.record.stage import Stage
 

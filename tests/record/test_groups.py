@@ -11,8 +11,8 @@ from typing import Any
 from mooring.config import FeatureGates
 from mooring.engine.actions import BindPod, EvictPod, PatchPodGroupStatus, RecordEvent
 from mooring.objects.pod_group import COSCHEDULING, GROUP_LABEL, PREFERRED_TOPOLOGY, V1BETA1
-from mooring.record.replay import replay
 from mooring.record.segments import RecordSettings
+from mooring.record.whole_replay import replay
 from tests.builders import node_manifest, pod_manifest
 from tests.engine.gangs import GATES
 from tests.record.stage import Stage, lines_of, write_lines

@@ -21,8 +21,8 @@ from mooring.engine.actions import Action, BindPod
 from mooring.engine.events import Applied, BindingFailed, Removed
 from mooring.objects.decode import reader
 from mooring.record.reader import open_recording
-from mooring.record.replay import replay
 from mooring.record.segments import RecordSettings, SegmentWriter, find_segments
+from mooring.record.whole_replay import replay
 from tests.builders import node_manifest, pod, pod_manifest
 from tests.strategies import (
     NAMES,

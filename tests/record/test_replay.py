@@ -18,7 +18,7 @@ from mooring.config.kubernetes_versions import read_version
 from mooring.documents import files
 from mooring.documents.errors import ConfigError, InputError
 from mooring.engine.actions import BindPod, EvictPod
-from mooring.record.replay import ReplayLimit, parse_limit, replay
+from mooring.record.whole_replay import ReplayLimit, parse_limit, replay
 from tests.builders import node_manifest, pod_manifest
 from tests.record.stage import Stage, lines_of, write_lines
 

@@ -13,7 +13,7 @@ from mooring.engine.events import Applied, Removed
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace
-from mooring.simulate.reschedule import place_anew
+from mooring.simulate.rescheduling import place_anew
 from mooring.world.shadow_judge import Shadow, find_enough
 from mooring.world.shadow_report import Agreement, describe
 from tests.builders import node, pod

@@ -22,9 +22,9 @@ from mooring.objects.meta import ObjectKind
 from mooring.record.recorder import Recorder
 
 from . import logs
-from .compare import AssumedPods, compare
+from .cache_comparison import AssumedPods, compare
 from .extender_calls import ExtenderCalls
-from .perform import Performer
+from .performer import Performer
 from .python_garbage import freeze_objects
 from .scheduler import Feed, Scheduler
 

@@ -12,7 +12,7 @@ from .options import AnswerFormat, OutputOption
 from .rendering import plain, print_data
 
 if TYPE_CHECKING:
-    from mooring.simulate.conform import CategoryResult
+    from mooring.simulate.conformance import CategoryResult
 
 # Exit code when a verdict differs from the recorded one.
 _DIFFERENT = 1
@@ -46,7 +46,7 @@ def conform(
     # Here, so that the other commands start without NumPy.
     from mooring.config.kubernetes_versions import read_version
     from mooring.engine.registry import registry
-    from mooring.simulate.conform import conform
+    from mooring.simulate.conformance import conform
     from mooring.simulate.verdicts import read_scenarios
 
     recorded_from = read_version(version, "--version") if version else None

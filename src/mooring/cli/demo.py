@@ -18,7 +18,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from mooring.app.up import Ready
+from mooring.app.local_cluster import Ready
 from mooring.demo import MANIFESTS, BrokenPromise, play_story
 from mooring.engine.explain import Explanation
 

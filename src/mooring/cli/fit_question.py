@@ -13,10 +13,10 @@ from mooring.documents.errors import InputError
 from mooring.engine import Engine
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.simulate.fit import Comparison, Fit, Question, compare, fit as place
 from mooring.simulate.gang_fit import GangComparison, GangFit, GangQuestion, fit_gangs
 from mooring.simulate.loading import Additions, Input
-from mooring.simulate.reschedule import describe_drain, measure_present, reschedule
+from mooring.simulate.pod_fit import Comparison, Fit, Question, compare, fit as place
+from mooring.simulate.rescheduling import describe_drain, measure_present, reschedule
 from mooring.world import DrainError, Scene
 
 from .explain_gangs import GANG_GATES, gang_parts

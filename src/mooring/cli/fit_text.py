@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mooring.engine.explain import Explanation
-    from mooring.simulate.fit import Comparison, Fit, Move
-    from mooring.simulate.reschedule import NodeResourceUse, Packing
+    from mooring.simulate.pod_fit import Comparison, Fit, Move
+    from mooring.simulate.rescheduling import NodeResourceUse, Packing
 
 # The nodes that take most pods come first; `-o json` prints the others too.
 _MOST_ROWS = 10

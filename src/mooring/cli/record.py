@@ -96,7 +96,7 @@ def record(  # noqa: PLR0913 - one for each flag
 async def _follow(
     connection: Connection, engine: Engine, recorder: Recorder, seconds: float | None
 ) -> None:
-    from mooring.app.shadow import shadow_cluster
+    from mooring.app.shadow_follower import shadow_cluster
 
     from .signals import StopSignal
 

@@ -63,8 +63,8 @@ def replay(  # noqa: PLR0913 - one for each flag
     # Here, so that the other commands start without NumPy.
     from mooring.config.kubernetes_versions import read_version
     from mooring.engine.registry import registry
-    from mooring.record.replay import parse_limit, replay
     from mooring.record.report import describe, to_builtins
+    from mooring.record.whole_replay import parse_limit, replay
 
     from .inputs import load_plugins
 

@@ -32,7 +32,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from mooring.app.run import Record, RunSettings
+    from mooring.app.main_thread import Record, RunSettings
 
     from .inputs import ConnectionOptions, EngineOptions
 
@@ -196,7 +196,7 @@ def run(  # noqa: PLR0913 - one for each flag
     from mooring.app.authorization import AuthorizationSettings
     from mooring.app.endpoints import serve_early_probes
     from mooring.app.https_site import CertificateSettings, ServingSettings
-    from mooring.app.run import RunSettings
+    from mooring.app.main_thread import RunSettings
 
     from .emulation import await_version
     from .inputs import ConnectionOptions, EngineOptions
@@ -253,7 +253,7 @@ def record_settings(
     file: Path | None, size: str, options: EngineOptions, *, is_beside: bool = False
 ) -> Record | None:
     """Says where and what to record; raises InputError if the size is no quantity."""
-    from mooring.app.run import Record
+    from mooring.app.main_thread import Record
     from mooring.config.extenders import hide_keys
     from mooring.documents.errors import InputError
     from mooring.objects.quantity import Quantity
@@ -284,8 +284,8 @@ def record_settings(
 
 def _schedule(connection: ConnectionOptions, options: EngineOptions, settings: RunSettings) -> int:
     """Schedules until stopped and returns the exit code."""
+    from mooring.app.main_thread import schedule
     from mooring.app.observations import Observations
-    from mooring.app.run import schedule
 
     observations = Observations()
     engine = options.engine(observations)

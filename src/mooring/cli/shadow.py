@@ -86,7 +86,7 @@ def shadow(  # noqa: PLR0913 - one for each flag
     import uvloop
     from msgspec import structs
 
-    from mooring.app.shadow import shadow_cluster
+    from mooring.app.shadow_follower import shadow_cluster
     from mooring.app.shadow_site import serve_shadow
 
     from .emulation import choose_version
@@ -132,7 +132,7 @@ async def _print_reports(shadow: Shadow, seconds: float | None, every: float) ->
 def _place_anew(engines: EngineOptions, shadow: Shadow) -> Iterator[ClusterUse]:
     """Yields how the cluster would be used if Mooring had placed all pods, in one way or two."""
     from mooring.plugins.gpu_aware import GPUAware
-    from mooring.simulate.reschedule import place_anew
+    from mooring.simulate.rescheduling import place_anew
     from mooring.world.cluster_use import is_gpu
 
     engine = engines.engine(asks_extenders=False)

@@ -225,8 +225,8 @@ def up(  # noqa: PLR0913 - one for each flag
     _refuse_conflicts(context, demo)
     # Here, so that the other commands start without them.
     from mooring.app import logs
+    from mooring.app.local_cluster import Reach, UpSettings
     from mooring.app.observations import Observations
-    from mooring.app.up import Reach, UpSettings
     from mooring.config import FeatureGates
     from mooring.demo import CLUSTER, GATES, SCHEDULER
     from mooring.embedded.hollow.pod_life import HollowSettings

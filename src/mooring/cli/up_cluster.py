@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import mooring
+from mooring.app.local_cluster import Ready, UpSettings, up
 from mooring.app.loop_thread import LoopThread, run_until_signal
 from mooring.app.observations import Observations
-from mooring.app.up import Ready, UpSettings, up
 from mooring.documents.errors import DecodeError, InputError
 from mooring.documents.files import STDIN
 from mooring.documents.yaml_text import documents, read_document

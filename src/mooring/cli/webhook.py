@@ -68,7 +68,7 @@ def webhook(  # noqa: PLR0913 - one for each flag
     """
     import uvloop
 
-    from mooring.app import logs, webhook as app
+    from mooring.app import coexist_webhook as app, logs
     from mooring.app.https_site import CertificateSettings, ServingSettings
     from mooring.config import FeatureGates
 

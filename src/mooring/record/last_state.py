@@ -16,8 +16,8 @@ from mooring.objects.pod import Pod
 
 from .format import RecordLine, find_object_key
 from .reader import Segment, open_recording
-from .replay import make_engine, read_lines
 from .replayer import Replayer, ReplayListener, read_object
+from .whole_replay import make_engine, read_lines
 
 _Key = tuple[str, str]
 _Known = tuple[Segment, int, RecordLine]

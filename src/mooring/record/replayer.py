@@ -35,8 +35,8 @@ from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
 from mooring.world.shadow_report import JudgedPlacement
 
-from .beside import JudgementCheck
 from .format import OUTCOMES, RecordLine, find_object_key
+from .judgement_check import JudgementCheck
 from .reader import Segment
 
 # Of so many differences the details are kept; all are counted.

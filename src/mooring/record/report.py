@@ -10,10 +10,10 @@ import msgspec
 from mooring.engine.actions import Action
 from mooring.world.shadow_report import JudgedPlacement, ShadowReport
 
-from .beside import describe_judged
+from .judgement_check import describe_judged
 from .pod_story import describe_action
-from .replay import ReplayResult
 from .replayer import StepDifference
+from .whole_replay import ReplayResult
 
 _NOTHING = "nothing"
 

@@ -18,7 +18,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 from mooring.world import Scene, World
 
-from .fit import NodeShare
+from .pod_fit import NodeShare
 
 
 class GangPlace(ExplanationPart, frozen=True):

@@ -16,7 +16,7 @@ from mooring.objects.pod_group import PodGroup
 from mooring.objects.workload import owner_names
 from mooring.world import Scene, World
 
-from .fit import NodeShare, PodPlacer
+from .pod_fit import NodeShare, PodPlacer
 from .workload_pods import WantedWorkload
 
 

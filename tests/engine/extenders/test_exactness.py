@@ -20,7 +20,7 @@ from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
 from mooring.record.format import Setup
 from mooring.record.recorder import Recorder
-from mooring.record.replay import replay
+from mooring.record.whole_replay import replay
 from mooring.world import World
 from tests.builders import node_manifest, pod_manifest
 from tests.engine.driver import engine, only

@@ -11,7 +11,7 @@ import pytest
 
 from mooring import testing
 from mooring.app import binding, claim_revocation, claim_writes, scheduler
-from mooring.app.perform import Performer
+from mooring.app.performer import Performer
 from mooring.app.scheduler import Scheduler
 from mooring.client.api import Api
 from mooring.client.api_errors import OutcomeUnknown

@@ -1,4 +1,4 @@
-"""Lanes: bounded, in order, and nothing is lost unless it may be."""
+"""Task pools: bounded, in order, and nothing is lost unless it may be."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mooring.app.lane import Lane
+from mooring.app.task_pool import TaskPool
 
 
 class Workshop:
@@ -39,18 +39,18 @@ async def workshop() -> Workshop:
 
 
 async def test_no_more_than_the_width_are_under_way(workshop: Workshop) -> None:
-    lane = Lane(2)
+    pool = TaskPool(2)
     for number in range(5):
-        lane.put(workshop.piece(number))
+        pool.put(workshop.piece(number))
     await turns()
 
-    assert (workshop.begun, len(lane)) == ([0, 1], 5)
+    assert (workshop.begun, len(pool)) == ([0, 1], 5)
 
     workshop.door.set()
-    await lane.drain()
+    await pool.drain()
     assert workshop.begun == [0, 1, 2, 3, 4]
     assert sorted(workshop.ended) == workshop.begun
-    assert len(lane) == 0
+    assert len(pool) == 0
 
 
 async def test_work_that_comes_the_moment_the_last_ends_is_not_left_waiting() -> None:
@@ -63,42 +63,42 @@ async def test_work_that_comes_the_moment_the_last_ends_is_not_left_waiting() ->
         ended.append("second")
 
     # The worker has nothing to wait for, so it is at its end before its turn is over.
-    lane = Lane(1)
-    lane.put(first)
-    asyncio.get_running_loop().call_soon(lane.put, second)
+    pool = TaskPool(1)
+    pool.put(first)
+    asyncio.get_running_loop().call_soon(pool.put, second)
     await turns()
 
-    assert (ended, len(lane)) == (["first", "second"], 0)
+    assert (ended, len(pool)) == (["first", "second"], 0)
 
 
 async def test_what_may_be_lost_is_dropped_oldest_first(workshop: Workshop) -> None:
     drops: list[int] = []
-    lane = Lane(1, most_waiting=2, on_drop=lambda: drops.append(lane.dropped))
+    pool = TaskPool(1, most_waiting=2, on_drop=lambda: drops.append(pool.dropped))
     for number in range(5):
-        lane.put(workshop.piece(number))
+        pool.put(workshop.piece(number))
     workshop.door.set()
-    await lane.drain()
+    await pool.drain()
 
-    assert (workshop.ended, lane.dropped) == ([0, 3, 4], 2)
+    assert (workshop.ended, pool.dropped) == ([0, 3, 4], 2)
     assert drops == [1, 2]
 
 
 async def test_every_piece_is_told_when_done(workshop: Workshop) -> None:
     left: list[int] = []
-    lane = Lane(2, done=lambda: left.append(len(lane)))
+    pool = TaskPool(2, done=lambda: left.append(len(pool)))
     for number in range(3):
-        lane.put(workshop.piece(number))
+        pool.put(workshop.piece(number))
     workshop.door.set()
-    await lane.drain()
+    await pool.drain()
 
     assert left == [2, 1, 0]
 
 
 async def test_stopping_drops_what_waits_and_cancels_the_rest(workshop: Workshop) -> None:
-    lane = Lane(1)
-    lane.put(workshop.piece(0))
-    lane.put(workshop.piece(1))
+    pool = TaskPool(1)
+    pool.put(workshop.piece(0))
+    pool.put(workshop.piece(1))
     await turns()
-    await lane.stop()
+    await pool.stop()
 
-    assert (workshop.begun, workshop.ended, len(lane)) == ([0], [], 0)
+    assert (workshop.begun, workshop.ended, len(pool)) == ([0], [], 0)

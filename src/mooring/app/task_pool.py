@@ -10,18 +10,18 @@ from typing import Any, cast
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Lane:
-    """Runs at most `width` pieces of work at once; the others wait in line."""
+class TaskPool:
+    """Runs at most `size` pieces of work at once; the others wait in line."""
 
     def __init__(
         self,
-        width: int,
+        size: int,
         *,
         done: Callable[[], None] | None = None,
         most_waiting: int | None = None,
         on_drop: Callable[[], None] = lambda: None,
     ) -> None:
-        self._width = width
+        self._size = size
         #: Called after each piece of work.
         self._done = done
         #: Beyond it, the oldest waiting piece is dropped: only for work that may be lost.
@@ -39,7 +39,7 @@ class Lane:
     def put(self, work: Work) -> None:
         """Starts a piece of work, now or as soon as there is room."""
         self._unfinished += 1
-        if len(self._workers) < self._width:
+        if len(self._workers) < self._size:
             worker = asyncio.get_running_loop().create_task(self._work(work))
             self._workers.add(worker)
             return

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from mooring.app.compare import AssumedPods, compare, differences
+from mooring.app.cache_comparison import AssumedPods, compare, differences
 from mooring.client.api import Api
 from mooring.client.api_errors import Unreachable
 from mooring.cluster import Cluster

@@ -30,11 +30,11 @@ from mooring.web.page import PREFIX
 from mooring.web.turns import in_slices
 
 from .connections import ConnectionLimits, accept_connections
-from .direct import DirectApi
+from .direct_api import DirectApi
 from .endpoints import Content, build_routes
+from .main_thread import ProcessChecks, content
 from .metrics import Metrics
 from .observations import Observations
-from .run import ProcessChecks, content
 from .worker import Worker
 
 _NAME = "kubeconfig"

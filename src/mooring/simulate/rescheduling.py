@@ -17,7 +17,7 @@ from mooring.objects.workload import PodDisruptionBudget
 from mooring.world import Scene, World
 from mooring.world.cluster_use import ClusterUse, measure_use
 
-from .fit import PodPlacer
+from .pod_fit import PodPlacer
 from .simulation import simulate
 
 replace = msgspec.structs.replace

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.app.direct import DirectApi
+from mooring.app.direct_api import DirectApi
 from mooring.client.api import MERGE_PATCH
 from mooring.client.api_errors import ApiError
 from mooring.embedded.api.kind import ServedKinds

@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 from mooring.app.scheduler import Feed
-from mooring.app.shadow import ShadowFollower
+from mooring.app.shadow_follower import ShadowFollower
 from mooring.config import FeatureGates
 from mooring.documents.errors import InputError
 from mooring.objects.decode import from_builtins
 from mooring.record.format import Setup
 from mooring.record.recorder import Recorder
-from mooring.record.replay import ReplayLimit, replay
 from mooring.record.report import describe, to_builtins
 from mooring.record.segments import RecordSettings
+from mooring.record.whole_replay import ReplayLimit, replay
 from mooring.world.shadow_judge import Shadow
 from tests.builders import node_manifest, pod_manifest
 from tests.explain.building import engine

@@ -1,4 +1,4 @@
-r"""The validating admission webhook of the coexist policy: AdmissionReview v1 over HTTPS.
+"""The validating admission webhook of the coexist policy: AdmissionReview v1 over HTTPS.
 
 The API server's reaction to an answer decides how each problem is answered:
 

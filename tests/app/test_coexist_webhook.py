@@ -14,10 +14,10 @@ import pytest
 from aiohttp import ClientError, ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
-from mooring.app import webhook
+from mooring.app import coexist_webhook
 from mooring.app.coexist_admission import CoexistGuard
+from mooring.app.coexist_webhook import PATH, OnError, Webhook, application
 from mooring.app.https_site import CertificateSettings, ServingSettings, serve_https
-from mooring.app.webhook import PATH, OnError, Webhook, application
 from mooring.client.api import Api
 from mooring.client.api_errors import Unreachable
 from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
@@ -261,7 +261,7 @@ async def test_a_body_of_unknown_size_or_a_compressed_one_is_not_read() -> None:
 async def test_not_every_body_is_waited_for(
     size: int, status: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhook, "_READ_SECONDS", 0.01)
+    monkeypatch.setattr(coexist_webhook, "_READ_SECONDS", 0.01)
     async with TestServer(application(Door()._webhook)) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"POST %b HTTP/1.1\r\nHost: it\r\n" % PATH.encode())

@@ -38,20 +38,20 @@ from .binding import Binder, PluginPoints
 from .claim_revocation import ClaimRevoker, Revocation
 from .claim_writes import ClaimWriter
 from .extender_calls import ExtenderCalls
-from .lane import Lane
 from .scheduler import Scheduler
+from .task_pool import TaskPool
 from .writes import ClusterEvents, Writer
 
 _log = logs.make_log(__name__)
 
-# Wide enough to keep an API server busy, narrow enough that little is under way when it fails.
-_WIDTH = 64
+# Enough to keep an API server busy, few enough that little is under way when it fails.
+_MOST_AT_ONCE = 64
 
 # So many pods at most are waited for at once to find out what their claims have.
 _MOST_REVOCATIONS = 1_024
 
 # Events must not delay bindings; those that come too fast are dropped, oldest first.
-_EVENTS_WIDTH, _MOST_EVENTS = 16, 50_000
+_EVENTS_AT_ONCE, _MOST_EVENTS = 16, 50_000
 
 
 def today() -> datetime:
@@ -79,14 +79,16 @@ class Performer:
         self._binding = PluginPoints(engine, Binder(api, may_act), self._extenders)
         self._writer = Writer(api, today)
         self._events = ClusterEvents(api, instance, clock=scheduler.clock, today=today)
-        self._lane = Lane(_WIDTH, done=scheduler.wake)
+        self._pool = TaskPool(_MOST_AT_ONCE, done=scheduler.wake)
         # Pods that a slow extender binds must not keep others waiting.
-        self._extender_lane = Lane(_WIDTH)
-        self._event_lane = Lane(_EVENTS_WIDTH, most_waiting=_MOST_EVENTS, on_drop=_warn_of_drop)
+        self._extender_pool = TaskPool(_MOST_AT_ONCE)
+        self._event_pool = TaskPool(
+            _EVENTS_AT_ONCE, most_waiting=_MOST_EVENTS, on_drop=_warn_of_drop
+        )
         self._claims = ClaimWriter(api, today)
         self._revoker = ClaimRevoker(api)
         # Those that cannot be finished mostly sleep, and must not keep others waiting.
-        self._revocation_lane = Lane(_MOST_REVOCATIONS)
+        self._revocation_pool = TaskPool(_MOST_REVOCATIONS)
         #: What is done last of all that changes the claims of a pod, by uid.
         self._claiming: dict[str, asyncio.Future[None]] = {}
         #: What is still to be written of the status of a pod or a group, by uid.
@@ -97,12 +99,12 @@ class Performer:
     @property
     def backlog(self) -> int:
         """How many actions run or wait, without events."""
-        return len(self._lane)
+        return len(self._pool)
 
     @property
     def dropped_events(self) -> int:
         """How many events were dropped because there were too many."""
-        return self._event_lane.dropped
+        return self._event_pool.dropped
 
     @property
     def claim_creations(self) -> Mapping[str, int]:
@@ -128,9 +130,9 @@ class Performer:
             case PatchPodStatus() | PatchPodGroupStatus():
                 self._patch_later(action)
             case EvictPod():
-                self._lane.put(partial(self._evict, action))
+                self._pool.put(partial(self._evict, action))
             case WriteVolumes() | WriteClaims() | RevokeClaims() | ReleaseClaim():
-                self._lane.put(partial(self._write, action))
+                self._pool.put(partial(self._write, action))
             case AskExtender():
                 self._extenders.ask(action, self._tell)
             case Report():
@@ -138,29 +140,29 @@ class Performer:
 
     async def drain(self) -> None:
         """Returns when all actions are done."""
-        await self._lane.drain()
-        await self._extender_lane.drain()
-        await self._event_lane.drain()
+        await self._pool.drain()
+        await self._extender_pool.drain()
+        await self._event_pool.drain()
 
     async def stop(self) -> None:
         """Cancels all running actions."""
         await self._extenders.stop()
-        await self._extender_lane.stop()
-        await self._lane.stop()
-        await self._revocation_lane.stop()
-        await self._event_lane.stop()
+        await self._extender_pool.stop()
+        await self._pool.stop()
+        await self._revocation_pool.stop()
+        await self._event_pool.stop()
 
     def _bind_later(self, action: BindPod) -> None:
         # What was to be written of it waiting is out of date now.
         self._patches.pop(action.pod.uid, None)
-        lane = self._extender_lane if action.extender else self._lane
-        lane.put(partial(self._bind, action))
+        pool = self._extender_pool if action.extender else self._pool
+        pool.put(partial(self._bind, action))
 
     def _record_later(self, action: RecordEvent) -> None:
         if action.type == "Warning":
             # Those who read only the log find there why pods wait, in the same words.
             _log.info(action.reason, **_pod_fields(action), note=action.note)
-        self._event_lane.put(partial(self._record, action))
+        self._event_pool.put(partial(self._record, action))
 
     async def _bind(self, action: BindPod) -> None:
         pod = action.pod
@@ -188,7 +190,7 @@ class Performer:
             self._patches[uid] = _merge(earlier, action)
             return
         self._patches[uid] = action
-        self._lane.put(partial(self._patch, uid))
+        self._pool.put(partial(self._patch, uid))
 
     async def _patch(self, uid: str) -> None:
         await self._wait_for_patch(uid)
@@ -283,7 +285,7 @@ class Performer:
         revocation = await self._revoker.revoke(action, made)
         if revocation.is_done:
             return ClaimsRevoked(action.pod.uid, tuple(revocation.held))
-        self._revocation_lane.put(partial(self._finish_revocation, action.pod.uid, revocation))
+        self._revocation_pool.put(partial(self._finish_revocation, action.pod.uid, revocation))
         return None
 
     async def _finish_revocation(self, uid: str, revocation: Revocation) -> None:
