@@ -15,7 +15,7 @@ from mooring.client.api_errors import ApiError
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.server import furnish
+from mooring.embedded.server import make_initial_objects
 from mooring.embedded.store.object_store import ObjectStore
 from tests.patience import PATIENCE_SECONDS
 
@@ -26,7 +26,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 @pytest.fixture
 def direct() -> DirectApi:
     api = ObjectApi(ObjectStore(), ServedKinds(catalogue()))
-    furnish(api)
+    make_initial_objects(api)
     return DirectApi(api)
 
 
@@ -88,7 +88,7 @@ async def test_pages_and_watches(direct: DirectApi) -> None:
 
 async def test_a_watch_from_what_was_forgotten_is_gone() -> None:
     api = ObjectApi(ObjectStore(history_limit=1), ServedKinds(catalogue()))
-    furnish(api)
+    make_initial_objects(api)
     direct = DirectApi(api)
     for name in ("a", "b", "c"):
         await direct.post(PODS, _pod(name))

@@ -24,7 +24,7 @@ from mooring.embedded.api.request_options import DeleteOptions
 from mooring.embedded.hollow.node_shapes import read_shape_file
 from mooring.embedded.hollow.pod_life import HollowSettings
 from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.server import furnish
+from mooring.embedded.server import make_initial_objects
 from mooring.embedded.store.object_store import ObjectStore
 from tests.embedded.controllers.playing import Json, template
 from tests.embedded.serving import node
@@ -60,7 +60,7 @@ class Remote:
 
     def __init__(self) -> None:
         self.api = ObjectApi(ObjectStore(), ServedKinds(catalogue()))
-        furnish(self.api)
+        make_initial_objects(self.api)
 
     def create(self, resource: str, item: Json) -> Json:
         kind = self.api.kinds[resource]

@@ -69,7 +69,7 @@ async def test_the_first_makes_the_lease() -> None:
     a = candidate(leases, "a")
     assert not a.may_act()
 
-    await a.campaign()
+    await a.await_election()
 
     assert a.may_act()
     assert (a.leader, a.transitions) == ("a", 0)
@@ -91,10 +91,10 @@ async def test_the_first_makes_the_lease() -> None:
 async def test_a_standby_takes_over_when_the_lease_stands_still() -> None:
     leases = Leases()
     a = candidate(leases, "a", ahead=1e6)
-    await a.campaign()
+    await a.await_election()
     b = candidate(leases, "b")
 
-    await b.campaign()
+    await b.await_election()
 
     # It asks every 4.4 s, and saw the lease at 0 for the first time.
     assert time() == pytest.approx(17.6)
@@ -107,21 +107,21 @@ async def test_a_standby_takes_over_when_the_lease_stands_still() -> None:
 async def test_a_lease_that_is_renewed_is_not_taken() -> None:
     leases = Leases()
     a, b = candidate(leases, "a"), candidate(leases, "b", ahead=-1e6)
-    await a.campaign()
+    await a.await_election()
     holding = asyncio.create_task(a.hold())
-    campaign = asyncio.create_task(b.campaign())
+    await_election = asyncio.create_task(b.await_election())
 
     await asyncio.sleep(301)
 
     assert a.may_act()
     assert not b.may_act()
-    assert not campaign.done()
+    assert not await_election.done()
     assert b.leader == "a"
     assert len({each["acquireTime"] for each in leases.writes}) == 1
     assert {each["leaseTransitions"] for each in leases.writes} == {0}
     assert len({each["renewTime"] for each in leases.writes}) == 151
     holding.cancel()
-    campaign.cancel()
+    await_election.cancel()
 
 
 @virtually
@@ -130,7 +130,7 @@ async def test_renewing_costs_one_request() -> None:
     api = LeaseApi(leases)
     loop = asyncio.get_running_loop()
     a = Leadership(cast(Api, api), SETTINGS, "a", clock=loop.time)
-    await a.campaign()
+    await a.await_election()
     before = api.requests
     holding = asyncio.create_task(a.hold())
     await asyncio.sleep(RETRY * 10.5)
@@ -155,7 +155,7 @@ async def test_who_cannot_renew_stops_in_time(bad: Trouble) -> None:
     a = candidate(
         leases, "a", trouble=lambda: trouble, on_change=lambda *told: changes.append(told)
     )
-    await a.campaign()
+    await a.await_election()
     trouble = bad
 
     await a.hold()
@@ -175,7 +175,7 @@ async def test_an_answer_on_the_way_does_not_lengthen_the_term(there_is_one: boo
         leases.lease = {"metadata": {"name": "x", "resourceVersion": "0"}, "spec": {}}
     a = candidate(leases, "a", trouble=lambda: Trouble(back=8))
 
-    await a.campaign()
+    await a.await_election()
 
     # Asking whether there is a lease took the first eight seconds.
     assert time() == 16
@@ -188,7 +188,7 @@ async def test_an_answer_on_the_way_does_not_lengthen_the_term(there_is_one: boo
 async def test_who_sees_another_holder_stops_at_once() -> None:
     leases = Leases()
     a = candidate(leases, "a")
-    await a.campaign()
+    await a.await_election()
     lease = leases.read()
     leases.write({**lease, "spec": {**lease["spec"], "holderIdentity": "usurper"}}, create=False)
 
@@ -203,8 +203,8 @@ async def test_who_sees_another_holder_stops_at_once() -> None:
 async def test_after_a_release_a_standby_need_not_wait() -> None:
     leases = Leases()
     a, b = candidate(leases, "a"), candidate(leases, "b")
-    await a.campaign()
-    campaign = asyncio.create_task(b.campaign())
+    await a.await_election()
+    await_election = asyncio.create_task(b.await_election())
     await asyncio.sleep(1)
 
     await a.release()
@@ -212,7 +212,7 @@ async def test_after_a_release_a_standby_need_not_wait() -> None:
     assert not a.may_act()
     assert leases.holder == ""
     assert leases.writes[-1]["leaseDurationSeconds"] == 1
-    await campaign
+    await await_election
     assert time() <= 1 + LONGEST_RETRY
     assert (leases.holder, b.transitions) == ("b", 1)
 
@@ -222,7 +222,7 @@ async def test_a_release_finds_a_lease_that_was_renewed_without_an_answer() -> N
     leases = Leases()
     trouble = FINE
     a = candidate(leases, "a", trouble=lambda: trouble)
-    await a.campaign()
+    await a.await_election()
     trouble = Trouble(answer_lost=True)
     holding = asyncio.create_task(a.hold())
     await asyncio.sleep(RETRY + 1)
@@ -238,10 +238,10 @@ async def test_a_release_finds_a_lease_that_was_renewed_without_an_answer() -> N
 async def test_only_the_holder_releases() -> None:
     leases = Leases()
     a, b = candidate(leases, "a"), candidate(leases, "b")
-    await a.campaign()
-    campaign = asyncio.create_task(b.campaign())
+    await a.await_election()
+    await_election = asyncio.create_task(b.await_election())
     await asyncio.sleep(30)
-    assert campaign.done()
+    assert await_election.done()
 
     await a.release()
 
@@ -262,7 +262,7 @@ async def test_a_release_that_fails_is_no_error() -> None:
     leases = Leases()
     trouble = FINE
     a = candidate(leases, "a", trouble=lambda: trouble)
-    await a.campaign()
+    await a.await_election()
     trouble = Trouble(there=100)
 
     await a.release()
@@ -274,12 +274,12 @@ async def test_a_release_that_fails_is_no_error() -> None:
 @virtually
 async def test_what_others_wrote_into_the_lease_stays() -> None:
     leases = Leases()
-    await candidate(leases, "a").campaign()
+    await candidate(leases, "a").await_election()
     lease = leases.read()
     lease["metadata"]["labels"] = {"team": "x"}
     lease["spec"]["strategy"] = "OldestEmulationVersion"
     b = candidate(leases, "b")
-    await b.campaign()
+    await b.await_election()
     await b.release()
 
     assert leases.read()["metadata"]["labels"] == {"team": "x"}
@@ -290,7 +290,7 @@ async def test_what_others_wrote_into_the_lease_stays() -> None:
 async def test_a_lease_that_somebody_deleted_is_made_again() -> None:
     leases = Leases()
     a = candidate(leases, "a")
-    await a.campaign()
+    await a.await_election()
     leases.lease = None
     holding = asyncio.create_task(a.hold())
     await asyncio.sleep(RETRY + 1)
@@ -306,13 +306,13 @@ async def test_a_lease_that_somebody_deleted_and_another_made_again() -> None:
     leases = Leases()
     trouble = FINE
     a, b = candidate(leases, "a", trouble=lambda: trouble), candidate(leases, "b")
-    await a.campaign()
+    await a.await_election()
     leases.lease = None
     trouble = Trouble(there=1)
     holding = asyncio.create_task(a.hold())
     # Renewing and looking took a second each; creating is on its way.
     await asyncio.sleep(RETRY + 2.5)
-    await b.campaign()
+    await b.await_election()
     await asyncio.sleep(1)
 
     assert b.may_act()
@@ -326,7 +326,7 @@ async def test_a_lease_of_which_nothing_is_known_may_be_taken() -> None:
     leases.lease = {"metadata": {"name": "x", "resourceVersion": "0"}, "spec": {}}
     a = candidate(leases, "a")
 
-    await a.campaign()
+    await a.await_election()
 
     assert time() == 0
     assert (leases.holder, a.transitions) == ("a", 1)
@@ -340,12 +340,12 @@ async def test_a_lease_that_makes_no_sense_is_not_touched() -> None:
         "spec": {"holderIdentity": 7},
     }
     a = candidate(leases, "a")
-    campaign = asyncio.create_task(a.campaign())
+    await_election = asyncio.create_task(a.await_election())
     await asyncio.sleep(60)
 
-    assert not campaign.done()
+    assert not await_election.done()
     assert "holderIdentity" in a.problem
-    campaign.cancel()
+    await_election.cancel()
 
 
 @virtually
@@ -356,7 +356,7 @@ async def test_the_lease_is_never_shorter_than_it_is_meant_to_be() -> None:
         renew_deadline=Duration.parse("1200ms"),
         retry_period=Duration.parse("500ms"),
     )
-    await candidate(leases, "a", settings=settings).campaign()
+    await candidate(leases, "a", settings=settings).await_election()
 
     assert leases.read()["spec"]["leaseDurationSeconds"] == 2
 
@@ -367,11 +367,11 @@ async def test_changes_are_told() -> None:
     told: list[tuple[bool, str]] = []
     a = candidate(leases, "a")
     b = candidate(leases, "b", on_change=lambda *each: told.append(each))
-    await a.campaign()
-    campaign = asyncio.create_task(b.campaign())
+    await a.await_election()
+    await_election = asyncio.create_task(b.await_election())
     await asyncio.sleep(1)
     await a.release()
-    await campaign
+    await await_election
     await b.release()
 
     assert told == [(False, "a"), (True, "b"), (False, "b")]
@@ -381,7 +381,7 @@ def test_times_are_written_with_microseconds() -> None:
     async def written() -> str:
         leases = Leases()
         a = Leadership(cast(Api, LeaseApi(leases)), SETTINGS, "a")
-        await a.campaign()
+        await a.await_election()
         return str(leases.read()["spec"]["renewTime"])
 
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", asyncio.run(written()))
@@ -439,7 +439,7 @@ def test_never_two_and_soon_one(
 
 async def live(one: Leadership, plan: list[tuple[int, bool]]) -> None:
     for seconds, lets_go in plan:
-        await one.campaign()
+        await one.await_election()
         try:
             async with asyncio.timeout(seconds):
                 await one.hold()
@@ -449,7 +449,7 @@ async def live(one: Leadership, plan: list[tuple[int, bool]]) -> None:
             await one.release()
         await asyncio.sleep(seconds)
     while True:
-        await one.campaign()
+        await one.await_election()
         await one.hold()
 
 
@@ -461,7 +461,7 @@ async def test_a_suspended_machine_does_not_lead_when_it_wakes_up() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(leadership, "time", Clocks(loop.time, lambda: loop.time() + suspended))
         a = Leadership(cast(Api, LeaseApi(Leases())), SETTINGS, "a")
-        term = await a.campaign()
+        term = await a.await_election()
         assert term.holds()
 
         suspended = LEASE_SECONDS
@@ -489,11 +489,11 @@ async def test_a_term_that_is_over_is_over_for_good() -> None:
     """Another may have led since: what was decided in the old term must not be written."""
     leases = Leases()
     a = candidate(leases, "a")
-    old = await a.campaign()
+    old = await a.await_election()
     await asyncio.sleep(DEADLINE)
     assert not old.holds()
 
-    new = await a.campaign()
+    new = await a.await_election()
 
     assert new.holds()
     assert not old.holds()
@@ -505,12 +505,12 @@ async def test_an_exchange_longer_than_the_lease_wins_nothing() -> None:
     leases = Leases()
     back = DEADLINE + 1
     a = candidate(leases, "a", trouble=lambda: Trouble(back=back))
-    campaign = asyncio.create_task(a.campaign())
+    await_election = asyncio.create_task(a.await_election())
     await asyncio.sleep(5 * back)
-    assert not campaign.done()
+    assert not await_election.done()
 
     back = 0.0
-    term = await campaign
+    term = await await_election
 
     assert term.holds()
 
@@ -521,17 +521,17 @@ async def test_who_is_not_well_lets_the_lease_run_out() -> None:
     well = True
     a = candidate(leases, "a", is_well=lambda: well)
     b = candidate(leases, "b")
-    await a.campaign()
+    await a.await_election()
     holding = asyncio.create_task(a.hold())
-    campaign = asyncio.create_task(b.campaign())
+    await_election = asyncio.create_task(b.await_election())
     await asyncio.sleep(LEASE_SECONDS * 2)
-    assert not campaign.done()
+    assert not await_election.done()
 
     well, began = False, time()
     await holding
     assert time() - began <= DEADLINE + RETRY
     assert "no decision ends" in a.problem
-    await campaign
+    await await_election
     assert leases.holder == "b"
     assert time() - began <= LEASE_SECONDS + LONGEST_RETRY + RETRY
 
@@ -541,10 +541,10 @@ async def test_who_is_not_well_is_no_candidate() -> None:
     leases = Leases()
     well = False
     a = candidate(leases, "a", is_well=lambda: well)
-    campaign = asyncio.create_task(a.campaign())
+    await_election = asyncio.create_task(a.await_election())
     await asyncio.sleep(60)
     assert leases.lease is None
 
     well = True
-    await campaign
+    await await_election
     assert leases.holder == "a"

@@ -9,15 +9,15 @@ import pytest
 from mooring.bench.cases import Job
 from mooring.bench.harness import Result, run
 from mooring.cli.bench import Batching
-from mooring.cli.bench_targets import open_contest
+from mooring.cli.bench_targets import open_comparison
 
 
 def run_through(
     target: str, *jobs: Job, schedulers: tuple[str, ...] = (), batching: Batching = Batching.DEFAULT
 ) -> list[Result]:
     """What came of each workload with each scheduler, in the order in which they were run."""
-    with open_contest(target, schedulers, batching, "", lambda placed: None) as contest:
-        return [run(job, by.make_target, by.name) for job in jobs for by in contest.contenders]
+    with open_comparison(target, schedulers, batching, "", lambda placed: None) as comparison:
+        return [run(job, by.make_target, by.name) for job in jobs for by in comparison.schedulers]
 
 
 def patience(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

@@ -12,7 +12,7 @@ from mooring.bench.cases import Job, WorkloadError, read_jobs
 from mooring.bench.custom_kinds import custom_kind
 from mooring.bench.engine_target import EngineTarget
 from mooring.bench.harness import RunOutcome, run
-from mooring.bench.live.plane import open_plane
+from mooring.bench.live.control_plane import open_control_plane
 from mooring.bench.live.processes import embedded_server
 from mooring.cli.bench import EMBEDDED
 from mooring.cli.bench_targets import engine_targets
@@ -132,11 +132,11 @@ def test_kinds_are_defined_on_an_api_server_before_the_scheduler_starts() -> Non
 def test_an_api_server_is_left_without_kinds_that_it_did_not_have(tmp_path: Path) -> None:
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     with embedded_server(tmp_path) as kubeconfig:
-        with open_plane(kubeconfig) as plane:
+        with open_control_plane(kubeconfig) as plane:
             # Twice, because every workload that needs a kind defines it.
             plane.define([yaml.safe_load(CRD)])
             plane.define([yaml.safe_load(CRD)])
             assert plane.custom[KIND.kind].plural == KIND.plural
             assert KIND.plural.encode() in plane.run(plane.api.get(crds))
-        with open_plane(kubeconfig) as plane:
+        with open_control_plane(kubeconfig) as plane:
             assert KIND.plural.encode() not in plane.run(plane.api.get(crds))

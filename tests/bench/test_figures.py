@@ -313,7 +313,9 @@ def test_a_sweep_runs_every_size(tmp_path: Path) -> None:
 
 
 def test_a_sweep_needs_its_parameters(tmp_path: Path) -> None:
-    with pytest.raises(WorkloadError, match=r"params\.initNodes: is needed to sweep it"):
+    with pytest.raises(
+        WorkloadError, match=r"params\.initNodes: is required, because sizes are set by it"
+    ):
         list(Sweep([1], [1]).jobs(job(tmp_path, case(NODES, MEASURED))))
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from mooring.bench.hostile import GANGS, Arena
+from mooring.bench.hostile import GANGS, HostileBenchmark
 from mooring.bench.hostile_pods import ATTACKS, pod
 from mooring.cluster import check
 
@@ -20,9 +20,9 @@ def traced_mib() -> float:
 
 
 @pytest.fixture(scope="module")
-def arena() -> Iterator[Arena]:
+def benchmark() -> Iterator[HostileBenchmark]:
     tracemalloc.start()
-    made = Arena(100, 100, traced_mib, disks=100)
+    made = HostileBenchmark(100, 100, traced_mib, disks=100)
     # What the first attack makes the process keep is not that attack's.
     made.run("first", pod(ATTACKS["annotations"], SIZE))
     yield made
@@ -34,20 +34,20 @@ SIZE, MOST_GROWTH_MIB, MOST_LEFT_MIB = 25_000, 1.5, 0.5
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack(arena: Arena, name: str) -> None:
-    outcome = arena.run(name, pod(ATTACKS[name], SIZE))
+def test_an_attack(benchmark: HostileBenchmark, name: str) -> None:
+    outcome = benchmark.run(name, pod(ATTACKS[name], SIZE))
 
     assert outcome.growth_mib < MOST_GROWTH_MIB
     assert outcome.left_mib < MOST_LEFT_MIB
-    check(arena.engine.cluster)
-    arena.engine.queue.check()
+    check(benchmark.engine.cluster)
+    benchmark.engine.queue.check()
 
 
 @pytest.mark.parametrize("name", GANGS)
-def test_a_gang(arena: Arena, name: str) -> None:
-    outcome = arena.run_gang(name, replace(GANGS[name], size=3))
+def test_a_gang(benchmark: HostileBenchmark, name: str) -> None:
+    outcome = benchmark.run_gang(name, replace(GANGS[name], size=3))
 
     assert outcome.growth_mib < MOST_GROWTH_MIB
     assert outcome.left_mib < MOST_LEFT_MIB
-    check(arena.engine.cluster)
-    arena.engine.queue.check()
+    check(benchmark.engine.cluster)
+    benchmark.engine.queue.check()

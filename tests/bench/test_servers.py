@@ -122,13 +122,13 @@ def test_a_scheduler_that_ends_is_told_with_its_log(tmp_path: Path) -> None:
 
 
 def test_a_cluster_in_use_is_refused(tmp_path: Path) -> None:
+    from mooring.bench.live.control_plane import open_control_plane
     from mooring.bench.live.object_writer import ObjectWriter
-    from mooring.bench.live.plane import open_plane
     from mooring.bench.live.processes import embedded_server
 
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "somebody's"}}
     with embedded_server(tmp_path) as kubeconfig:
-        with open_plane(kubeconfig) as plane:
+        with open_control_plane(kubeconfig) as plane:
             with pytest.raises(RunFailed, match="Node somebody's: the API server refused"):
                 plane.run(ObjectWriter(plane.api, plane.custom).create(node))
             plane.run(
@@ -136,7 +136,10 @@ def test_a_cluster_in_use_is_refused(tmp_path: Path) -> None:
                     {**node, "metadata": {"name": "theirs"}}
                 )
             )
-        with pytest.raises(WorkloadError, match="has nodes already"), open_plane(kubeconfig):
+        with (
+            pytest.raises(WorkloadError, match="has nodes already"),
+            open_control_plane(kubeconfig),
+        ):
             pass
 
 
@@ -176,8 +179,8 @@ def test_a_pod_comes_after_its_volumes() -> None:
 
 def test_what_a_scheduler_did_is_checked_and_claims_are_bound(tmp_path: Path) -> None:
     from mooring.bench.live.cluster_view import bind_claim, check_nodes
+    from mooring.bench.live.control_plane import open_control_plane
     from mooring.bench.live.object_writer import ObjectKey, ObjectWriter
-    from mooring.bench.live.plane import open_plane
     from mooring.bench.live.processes import embedded_server
 
     room = {"cpu": "1", "memory": "1Gi", "pods": "10"}
@@ -202,7 +205,7 @@ def test_what_a_scheduler_did_is_checked_and_claims_are_bound(tmp_path: Path) ->
             for name in ("one", "two")
         ),
     ]
-    with embedded_server(tmp_path) as kubeconfig, open_plane(kubeconfig) as plane:
+    with embedded_server(tmp_path) as kubeconfig, open_control_plane(kubeconfig) as plane:
         writer = ObjectWriter(plane.api, plane.custom)
         plane.run(writer.create_all({"apiVersion": "v1", **each} for each in objects[:-1]))
         plane.run(check_nodes(plane.api))

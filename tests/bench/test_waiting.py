@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mooring.bench.waiting import SORTS, WaitingRoom, main, run
+from mooring.bench.waiting import SORTS, WaitingBenchmark, main, run
 from mooring.queue.queue_events import Listeners
 
 
@@ -26,7 +26,7 @@ def test_no_pod_is_asked(sort: str, alike: bool, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("sort", SORTS)
 def test_every_sort_of_pod_waits(sort: str) -> None:
-    room = WaitingRoom(sort, 3, alike=False)
+    room = WaitingBenchmark(sort, 3, alike=False)
 
     assert room.engine.queue.sizes()["unschedulable"] == 3
 

@@ -152,7 +152,7 @@ def test_json_has_everything(mooring: Mooring, url: str) -> None:
             id="no certificate",
         ),
         pytest.param(
-            ("big", *ASKING, "--certificate-authority=x"), "has no use together", id="both"
+            ("big", *ASKING, "--certificate-authority=x"), "cannot be used together", id="both"
         ),
         pytest.param(("big", "examples/demo", *ASKING), "give no other", id="manifests too"),
         pytest.param(("big", "--kubeconfig=x", *ASKING), "give no other", id="a cluster too"),

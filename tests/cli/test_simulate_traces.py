@@ -39,4 +39,4 @@ def test_a_trace_needs_nodes(mooring: Mooring, tmp_path: Path) -> None:
     result = mooring("simulate", "--trace", str(tmp_path / "t.csv"))
 
     assert result.code == 2
-    assert "tells of no nodes" in result.err
+    assert "has no nodes" in result.err

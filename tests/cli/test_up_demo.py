@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from mooring.cli.demo import Terminal
-from mooring.demo import Stage, player
+from mooring.demo import DemoContext, chapters
 from tests.cli.invoking import Mooring
 from tests.patience import PATIENCE_SECONDS
 
@@ -40,8 +40,8 @@ async def test_the_whole_story_ends_by_itself(tmp_path: Path) -> None:
 
     assert (process.returncode, err) == (0, "")
     assert out.startswith("The cluster is ready: 116 nodes, https://127.0.0.1:")
-    assert [each.title for each in player.CHAPTERS if each.title not in out] == []
-    assert out.endswith("\nEvery promise was kept.\n")
+    assert [each.title for each in chapters.CHAPTERS if each.title not in out] == []
+    assert out.endswith("\nEvery check passed.\n")
     assert "\x1b" not in out
     assert "\r" not in out
 
@@ -58,11 +58,11 @@ async def test_it_stops_in_the_middle(tmp_path: Path) -> None:
     assert (process.returncode, err) == (0, b"")
 
 
-async def _promise_too_much(stage: Stage) -> None:
-    stage.promise("pigs fly", False, "none\x1b[2J did")
+async def _expect_too_much(demo: DemoContext) -> None:
+    demo.check("pigs fly", False, "none\x1b[2J did")
 
 
-async def _stop(stage: Stage) -> None:
+async def _stop(demo: DemoContext) -> None:
     os.kill(os.getpid(), signal.SIGINT)
     await asyncio.Event().wait()
 
@@ -70,23 +70,23 @@ async def _stop(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("play", "told"),
     [
-        (_promise_too_much, "  promised: pigs fly\n  seen: none\\x1b[2J did\n"),
+        (_expect_too_much, "  expected: pigs fly\n  seen: none\\x1b[2J did\n"),
         (_stop, "The demo was stopped before its end.\n"),
     ],
-    ids=["broken promise", "stopped"],
+    ids=["failed check", "stopped"],
 )
-def test_a_story_that_does_not_end_well_is_told_by_the_exit_code(
+def test_a_demo_that_fails_has_an_exit_code(
     play: object, told: str, mooring: Mooring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chapter = type(player.CHAPTERS[0])("A chapter", "that is not\nlike the others", play)  # type: ignore[arg-type]
-    monkeypatch.setattr(player, "CHAPTERS", (chapter,))
+    chapter = type(chapters.CHAPTERS[0])("A chapter", "that is not\nlike the others", play)  # type: ignore[arg-type]
+    monkeypatch.setattr(chapters, "CHAPTERS", (chapter,))
 
     ended = mooring("up", "--demo", "--once", "--no-browser")
 
     assert ended.code == 1
     assert ended.err.endswith(told)
     assert "1/1  A chapter" in ended.out
-    assert "Every promise was kept" not in ended.out
+    assert "Every check passed" not in ended.out
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A stage on which nothing is real: pods appear as a test says, when a chapter acts."""
+"""A demo on which nothing is real: pods appear as a test says, when a chapter acts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.app.observations import Observations
 from mooring.client.api import Params
 from mooring.config import default
 from mooring.demo.demo_client import DemoClient, DemoPod, PodView
-from mooring.demo.stage import Stage
+from mooring.demo.demo_context import DemoContext
 from mooring.engine import Engine
 from mooring.engine.explain import Explanation
 from mooring.framework.profile import known_plugins
@@ -60,7 +60,7 @@ class Heard:
     def __init__(self) -> None:
         self.chapters: list[str] = []
         self.commands: list[str] = []
-        self.promises: list[str] = []
+        self.checks: list[str] = []
         self.quotes: list[str] = []
 
     def show_chapter(self, number: int, total: int, title: str, about: str) -> None:
@@ -69,8 +69,8 @@ class Heard:
     def show_command(self, command: str) -> None:
         self.commands.append(command)
 
-    def show_promise(self, promise: str) -> None:
-        self.promises.append(promise)
+    def show_check(self, expected: str) -> None:
+        self.checks.append(expected)
 
     def show_quote(self, text: str) -> None:
         self.quotes.append(text)
@@ -87,7 +87,7 @@ class Heard:
 
 
 class Pretence:
-    """An API server that knows what is asked of it in the story, by path."""
+    """An API server that knows what is asked of it in the demo, by path."""
 
     def __init__(self, answers: Mapping[str, Sequence[Json]]) -> None:
         self._answers = answers
@@ -147,15 +147,15 @@ class Actor(DemoClient):
                 self.pods.removed(pod(each))
 
 
-def stage(script: Script, answers: Mapping[str, Sequence[Json]]) -> Stage:
-    """A stage on which what has not happened by now never will."""
+def demo(script: Script, answers: Mapping[str, Sequence[Json]]) -> DemoContext:
+    """A demo on which what has not happened by now never will."""
     observations = Observations()
     engine = Engine(default(known_plugins(REGISTRY)), REGISTRY, observer=observations)
     actor = Actor(script, answers)
-    return Stage(
+    return DemoContext(
         client=actor,
         pods=actor.pods,
-        narrator=Heard(),
+        display=Heard(),
         engine=engine,
         observations=observations,
         patience=0.0,

@@ -1,4 +1,4 @@
-"""Every promise of the story can be broken, and then it is told what was promised and seen."""
+"""Every check of the demo can fail, and then says what was expected and seen."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from mooring.demo import MANIFESTS, BrokenPromise, Stage
+from mooring.demo import MANIFESTS, CheckFailed, DemoContext
+from mooring.demo.chapters import CHAPTERS
 from mooring.demo.demo_client import DemoPod
-from mooring.demo.player import CHAPTERS
 from mooring.demo.resource_chapters import DEVICES, DISKS, EXPLANATION, GPUS, PREEMPTION
 from mooring.demo.workload_chapters import DEPLOYMENT, EXCLUSIVE, GANGS, JOB
 from mooring.engine.explain import Explanation, Suggestion
 from mooring.framework.edits import LowerRequest
-from tests.demo.pretending import Heard, Script, node, pod, stage
+from tests.demo.pretending import Heard, Script, demo, node, pod
 
 NODES = [node(f"{zone}{at}", zone) for zone in "abc" for at in range(3)]
 WEB = [pod(f"web-{zone}{at}", f"{zone}{at}", app="web") for zone in "abc" for at in range(3)]
@@ -91,152 +91,152 @@ RIVALS: Script = {
 
 
 class Case(NamedTuple):
-    play: Callable[[Stage], Awaitable[None]]
+    run: Callable[[DemoContext], Awaitable[None]]
     script: Script
-    #: The promise that is broken, and what was seen; empty if all are kept.
-    promised: str = ""
+    #: The check that fails, and what was seen; empty if all pass.
+    expected: str = ""
     seen: str = ""
     events: Sequence[str] = ()
 
 
 CASES = {
-    "deployment: all is well": Case(DEPLOYMENT.play, {"web.yaml": WEB}),
+    "deployment: all is well": Case(DEPLOYMENT.run, {"web.yaml": WEB}),
     "deployment: a pod waits": Case(
-        DEPLOYMENT.play, {"web.yaml": [*WEB[1:], pod("x", app="web")]}, "have a node", "8 have one"
+        DEPLOYMENT.run, {"web.yaml": [*WEB[1:], pod("x", app="web")]}, "have a node", "8 have one"
     ),
     "deployment: zones are uneven": Case(
-        DEPLOYMENT.play,
+        DEPLOYMENT.run,
         {"web.yaml": [*WEB[1:], pod("x", "b0", app="web")]},
         "three pods in each zone",
         "{'a': 2, 'b': 4, 'c': 3}",
     ),
     "job: pods wait": Case(
-        JOB.play,
+        JOB.run,
         {"render.yaml": [pod("render-0", "a0", app="render")]},
         "all 2,000 pods have a node",
         "1 of 1 have one",
     ),
     "job: nothing was reused": Case(
-        JOB.play,
+        JOB.run,
         {"render.yaml": [pod(f"render-{at}", "a0", app="render") for at in range(2_000)]},
         "more than 90%",
         "0.0%",
     ),
-    "exclusive: all is well": Case(EXCLUSIVE.play, MPI),
+    "exclusive: all is well": Case(EXCLUSIVE.run, MPI),
     "exclusive: a node has no agent": Case(
-        EXCLUSIVE.play, {**MPI, "agent.yaml": AGENTS[1:]}, "every node has", "8 of 9 nodes"
+        EXCLUSIVE.run, {**MPI, "agent.yaml": AGENTS[1:]}, "every node has", "8 of 9 nodes"
     ),
     "exclusive: two ranks share a node": Case(
-        EXCLUSIVE.play,
+        EXCLUSIVE.run,
         {**MPI, "mpi.yaml": [*RANKS[1:], pod("mpi-0", "b0", app="mpi")]},
         "four ranks have a node each",
         "['a1', 'b0', 'b1', 'b0']",
     ),
     "exclusive: somebody is with a rank": Case(
-        EXCLUSIVE.play,
+        EXCLUSIVE.run,
         {**MPI, "crowd.yaml": [*CROWD[1:], pod("crowd-0", "a0", app="crowd")]},
         "none of them is with a rank",
         "['crowd-0']",
     ),
     "exclusive: the intruder gets in": Case(
-        EXCLUSIVE.play, {**MPI, "create": [pod("intruder", "a0")]}, "the kubelet refuses it"
+        EXCLUSIVE.run, {**MPI, "create": [pod("intruder", "a0")]}, "the kubelet refuses it"
     ),
-    "gpus: all is well": Case(GPUS.play, {"gpus.yaml": GPU_PODS}),
+    "gpus: all is well": Case(GPUS.run, {"gpus.yaml": GPU_PODS}),
     "gpus: a pod without one gets in": Case(
-        GPUS.play,
+        GPUS.run,
         {"gpus.yaml": [GPU_PODS[0], pod("without-gpu", "gpu-1")]},
         "without-gpu waits",
         "it is on gpu-1",
     ),
     "gpus: a pod with one waits": Case(
-        GPUS.play, {"gpus.yaml": [pod("with-gpu"), GPU_PODS[1]]}, "with-gpu is on", "no node"
+        GPUS.run, {"gpus.yaml": [pod("with-gpu"), GPU_PODS[1]]}, "with-gpu is on", "no node"
     ),
     "gpus: another pod is there": Case(
-        GPUS.play, {"gpus.yaml": [*GPU_PODS, pod("web", "gpu-3")]}, "no other pod", "['web']"
+        GPUS.run, {"gpus.yaml": [*GPU_PODS, pod("web", "gpu-3")]}, "no other pod", "['web']"
     ),
-    "devices: all is well": Case(DEVICES.play, CLAIMS),
+    "devices: all is well": Case(DEVICES.run, CLAIMS),
     "devices: a pod has none": Case(
-        DEVICES.play,
+        DEVICES.run,
         {**CLAIMS, "devices.yaml": [*INFER[1:], *SHARING]},
         "fifteen pods have an accelerator",
         "14 have one",
     ),
     "devices: those that share are apart": Case(
-        DEVICES.play,
+        DEVICES.run,
         {**CLAIMS, "devices.yaml": [*INFER, SHARING[0], pod("monitor", "accel-0")]},
         "model and monitor share one",
         "['accel-1', 'accel-0']",
     ),
     "devices: one is given away twice": Case(
-        DEVICES.play,
+        DEVICES.run,
         {**CLAIMS, "devices.yaml": [*INFER, pod("model", "accel-0"), pod("monitor", "accel-0")]},
         "more than eight",
         "{'accel-0': 9, 'accel-1': 7}",
     ),
     "devices: the last one does not wait": Case(
-        DEVICES.play, {**CLAIMS, "late.yaml": [pod("late", "accel-0")]}, "late waits"
+        DEVICES.run, {**CLAIMS, "late.yaml": [pod("late", "accel-0")]}, "late waits"
     ),
     "devices: the shared one is not freed": Case(
-        DEVICES.play, {**CLAIMS, "delete monitor": []}, "so late gets it", "cannot allocate"
+        DEVICES.run, {**CLAIMS, "delete monitor": []}, "so late gets it", "cannot allocate"
     ),
-    "gangs: all is well": Case(GANGS.play, RIVALS, events=[LACKS]),
+    "gangs: all is well": Case(GANGS.run, RIVALS, events=[LACKS]),
     "gangs: both have a part": Case(
-        GANGS.play,
+        GANGS.run,
         {"gangs.yaml": [*_gang("red", 4), *_gang("blue", 4)]},
         "one gang has all six",
         "{'red': 4, 'blue': 4}",
     ),
     "gangs: the other holds something": Case(
-        GANGS.play,
+        GANGS.run,
         {"gangs.yaml": [*_gang("red", 6), *_gang("blue", 2)]},
         "blue waits and holds nothing",
         "2 of its pods have a node",
     ),
     "gangs: nobody says what is missing": Case(
-        GANGS.play, RIVALS, "tight waits for a rack", "no such event"
+        GANGS.run, RIVALS, "tight waits for a rack", "no such event"
     ),
     "gangs: part of one stays without a node": Case(
-        GANGS.play,
+        GANGS.run,
         {**RIVALS, "delete blue": _gang("tight", 3)},
         "tight has all four pods",
         "3 have a node",
         events=[LACKS],
     ),
     "gangs: one is in two racks": Case(
-        GANGS.play,
+        GANGS.run,
         {**RIVALS, "delete blue": [*_gang("tight", 3), pod("t", "rack-2-0", app="tight")]},
         "they are all in one rack",
         "['rack-1', 'rack-2']",
         events=[LACKS],
     ),
-    "disks: all is well": Case(DISKS.play, {"ingest.yaml": INGEST, "patch": MEASURED}),
+    "disks: all is well": Case(DISKS.run, {"ingest.yaml": INGEST, "patch": MEASURED}),
     "disks: two share a disk": Case(
-        DISKS.play,
+        DISKS.run,
         {"ingest.yaml": [INGEST[0], pod("ingest-1", "disk-fast-0", app="ingest"), INGEST[2]]},
         "each fast disk has one",
         "['disk-fast-0']",
     ),
     "disks: the third was not refused": Case(
-        DISKS.play, {"ingest.yaml": INGEST[:2]}, "the third waits", "it was not refused"
+        DISKS.run, {"ingest.yaml": INGEST[:2]}, "the third waits", "it was not refused"
     ),
     "disks: the measurement is missed": Case(
-        DISKS.play, {"ingest.yaml": INGEST}, "the third goes to disk-slow-2", "disk-fast-1']"
+        DISKS.run, {"ingest.yaml": INGEST}, "the third goes to disk-slow-2", "disk-fast-1']"
     ),
-    "preemption: all is well": Case(PREEMPTION.play, BATCHES, events=[WHY, WHY]),
+    "preemption: all is well": Case(PREEMPTION.run, BATCHES, events=[WHY, WHY]),
     "preemption: nodes are not full": Case(
-        PREEMPTION.play, {"batch.yaml": BATCH[1:]}, "four pods each", "{'small-1': 4, 'small-0': 3}"
+        PREEMPTION.run, {"batch.yaml": BATCH[1:]}, "four pods each", "{'small-1': 4, 'small-0': 3}"
     ),
     "preemption: nobody makes way": Case(
-        PREEMPTION.play, {"batch.yaml": BATCH, "urgent.yaml": [pod("urgent")]}, "urgent has a node"
+        PREEMPTION.run, {"batch.yaml": BATCH, "urgent.yaml": [pod("urgent")]}, "urgent has a node"
     ),
     "preemption: three made way": Case(
-        PREEMPTION.play,
+        PREEMPTION.run,
         {**BATCHES, "urgent.yaml": ["batch-0", "batch-2", "batch-4", pod("urgent", "small-0")]},
         "two pods had to go",
         "['batch-0', 'batch-2', 'batch-4']",
     ),
     "preemption: one was not told": Case(
-        PREEMPTION.play, BATCHES, "their events say why", WHY, events=[WHY, "for another reason"]
+        PREEMPTION.run, BATCHES, "their events say why", WHY, events=[WHY, "for another reason"]
     ),
 }
 
@@ -258,7 +258,7 @@ REPORT = pod("report", refusal="0/9 nodes are available: 9 Insufficient cpu")
 class Advised(NamedTuple):
     suggestions: tuple[Suggestion, ...]
     node: str
-    promised: str = ""
+    expected: str = ""
     seen: str = ""
 
 
@@ -275,20 +275,19 @@ async def test_advice_is_followed(case: Advised, monkeypatch: pytest.MonkeyPatch
     told = Explanation(
         "default/report", "default-scheduler", "pending", suggestions=case.suggestions
     )
-    monkeypatch.setattr(Stage, "explain_pod", lambda stage, name: told)
-    made = stage({"report.yaml": [REPORT], "create": [pod("report", case.node)]}, {})
+    monkeypatch.setattr(DemoContext, "explain_pod", lambda demo, name: told)
+    made = demo({"report.yaml": [REPORT], "create": [pod("report", case.node)]}, {})
 
-    if case.promised:
-        with pytest.raises(BrokenPromise) as broken:
-            await EXPLANATION.play(made)
-        assert case.promised in broken.value.promised
+    if case.expected:
+        with pytest.raises(CheckFailed) as broken:
+            await EXPLANATION.run(made)
+        assert case.expected in broken.value.expected
         assert case.seen in broken.value.seen
         return
-    await EXPLANATION.play(made)
-    assert isinstance(made.narrator, Heard)
+    await EXPLANATION.run(made)
+    assert isinstance(made.display, Heard)
     assert (
-        "sed 's/\"16\"/15900m/' report.yaml | kubectl replace --force -f -"
-        in made.narrator.commands
+        "sed 's/\"16\"/15900m/' report.yaml | kubectl replace --force -f -" in made.display.commands
     )
 
 
@@ -296,26 +295,26 @@ async def test_advice_is_followed(case: Advised, monkeypatch: pytest.MonkeyPatch
 async def test_promises(name: str) -> None:
     case = CASES[name]
     events = [{"message": each} for each in case.events]
-    made = stage(case.script, {"nodes": NODES, "events": events})
-    if not case.promised:
-        await case.play(made)
+    made = demo(case.script, {"nodes": NODES, "events": events})
+    if not case.expected:
+        await case.run(made)
         return
-    with pytest.raises(BrokenPromise) as broken:
-        await case.play(made)
-    assert case.promised in broken.value.promised
+    with pytest.raises(CheckFailed) as broken:
+        await case.run(made)
+    assert case.expected in broken.value.expected
     assert case.seen in broken.value.seen
 
 
 async def test_the_commands_of_a_chapter_name_files_that_are_there() -> None:
     """And what is applied is what the command says: both are by the name of the file."""
-    made = stage(
+    made = demo(
         {**MPI, **BATCHES, "gpus.yaml": GPU_PODS}, {"nodes": NODES, "events": _told(WHY, WHY)}
     )
-    for play in (EXCLUSIVE.play, GPUS.play, PREEMPTION.play):
-        await play(made)
+    for run in (EXCLUSIVE.run, GPUS.run, PREEMPTION.run):
+        await run(made)
 
-    assert isinstance(made.narrator, Heard)
-    named = re.findall(r"-f (\S+)", " ".join(made.narrator.commands))
+    assert isinstance(made.display, Heard)
+    named = re.findall(r"-f (\S+)", " ".join(made.display.commands))
     assert {"agent.yaml", "mpi.yaml", "crowd.yaml", "gpus.yaml", "batch.yaml"} < set(named)
     assert [name for name in named if not (MANIFESTS / name).is_file()] == []
 

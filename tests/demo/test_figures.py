@@ -1,4 +1,4 @@
-"""The figures of the story are those of the scheduler's metrics."""
+"""The figures of the demo are those of the scheduler's metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from mooring.app.observations import Observations
 from mooring.config import default
-from mooring.demo.stage import read_figures
+from mooring.demo.demo_context import read_figures
 from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.framework.profile import known_plugins

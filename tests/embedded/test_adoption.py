@@ -23,7 +23,7 @@ def secretive() -> Json:
     return made
 
 
-async def furnish(cluster: Play) -> None:
+async def make_initial_objects(cluster: Play) -> None:
     """Workloads of all kinds, whose pods run."""
     cluster.create("nodes", "n", **{k: v for k, v in node("n").items() if k != "metadata"})
     spec = workload(replicas=2, serviceName="db", podManagementPolicy="Parallel")
@@ -77,7 +77,7 @@ async def run_copy(items: list[Copied], *, with_values: bool = False) -> tuple[P
 
 @played
 async def test_workloads_go_on_with_the_same_pods(cluster: Play) -> None:
-    await furnish(cluster)
+    await make_initial_objects(cluster)
     assert len(cluster.pods()) == 5
     other, report = await run_copy(copy(cluster))
 
@@ -91,7 +91,7 @@ async def test_workloads_go_on_with_the_same_pods(cluster: Play) -> None:
 def test_secrets_values_and_environments_come_if_asked_for(with_values: bool) -> None:
     @played
     async def play(cluster: Play) -> None:
-        await furnish(cluster)
+        await make_initial_objects(cluster)
         other, _ = await run_copy(copy(cluster), with_values=with_values)
         text = repr([each[1] for each in copy(other)])
 

@@ -11,7 +11,7 @@ from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.server import furnish
+from mooring.embedded.server import make_initial_objects
 from mooring.embedded.store.object_store import ObjectStore
 from tests.embedded.device_objects import (
     CLAIMS,
@@ -34,7 +34,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.fixture
 def api() -> ObjectApi:
     api = ObjectApi(ObjectStore(), ServedKinds(catalogue()), lambda: NOW)
-    furnish(api)
+    make_initial_objects(api)
     return api
 
 

@@ -393,7 +393,7 @@ async def test_nothing_is_shown_before_it_is_safe(client: Client) -> None:
         told = asyncio.ensure_future(anext(events))
         done, _ = await asyncio.wait([read, listed, missed, told], timeout=0.2)
         assert not done
-        store.settle(entry.version)
+        store.mark_safe(entry.version)
         assert (await told)["object"] == await read
         assert len((await listed)["items"]) == 2
         assert (await missed)[0] == 404

@@ -12,7 +12,7 @@ from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.server import ServerSettings, furnish
+from mooring.embedded.server import ServerSettings, make_initial_objects
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.queries import Selection, TableWatch, list_entries, read_labels
 from tests.embedded.serving import PODS, Client, pod, served
@@ -174,7 +174,7 @@ def test_a_list_and_its_watch_add_up_to_a_later_list(
 ) -> None:
     """The law that every client lives by, whatever it selects and however often it looks."""
     api = ObjectApi(ObjectStore(), ServedKinds(catalogue()))
-    furnish(api)
+    make_initial_objects(api)
     maps, chosen = api.kinds["configmaps"], Selection("default", *read_labels(selector))
     for step in before:
         _do(api, step)

@@ -37,23 +37,23 @@ async def test_a_standby_takes_over_from_one_who_lets_go_and_from_one_who_vanish
     ):
         a = Leadership(api, SETTINGS, "a")
         b = Leadership(other_api, SETTINGS, "b")
-        await a.campaign()
+        await a.await_election()
         holding = asyncio.create_task(a.hold())
-        campaign = asyncio.create_task(b.campaign())
+        await_election = asyncio.create_task(b.await_election())
         # Longer than a lease lasts that is not renewed.
         await asyncio.sleep(11)
         assert a.may_act()
-        assert not campaign.done()
+        assert not await_election.done()
         assert b.leader == "a"
 
         holding.cancel()
         await a.release()
-        await campaign
+        await await_election
         assert b.may_act()
         assert not a.may_act()
 
         # It never renews.
-        await a.campaign()
+        await a.await_election()
         assert not b.may_act()
         assert (a.leader, a.transitions) == ("a", 2)
         path = KINDS["Lease"].path("kube-system", "kube-scheduler")

@@ -108,7 +108,7 @@ def test_it_stops_after_so_many_placements(tmp_path: Path, lines: Lines) -> None
     [
         pytest.param(
             lambda lines: lines[0]["setup"].pop("isBeside"),
-            "judged: no other scheduler decided",
+            "judged: the first line says that no other scheduler decided",
             id="nobody beside",
         ),
         pytest.param(

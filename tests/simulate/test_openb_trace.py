@@ -132,7 +132,7 @@ def test_another_list_of_pods(tmp_path: Path) -> None:
         pytest.param(
             NODES,
             f"{NODE_HEADER}\n{NODE}\n{NODE}\n".encode(),
-            "line 3: sn: there is one already: 'n1'",
+            "line 3: sn: occurs more than once: 'n1'",
             id="a node twice",
         ),
         pytest.param(
@@ -144,7 +144,7 @@ def test_another_list_of_pods(tmp_path: Path) -> None:
         pytest.param(
             PODS,
             f"{POD_HEADER}\np,1,1,1,0,G2||G3,LS,0\n".encode(),
-            "line 2: gpu_spec: names no model in one place: 'G2||G3'",
+            "line 2: gpu_spec: must not have an empty model: 'G2||G3'",
             id="no model",
         ),
     ],

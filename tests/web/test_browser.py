@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, expect
 
-from mooring.web import Entry, StatusPage as ServedPage
+from mooring.web import PageAccess, StatusPage as ServedPage
 from tests.builders import node, pod
 from tests.device_builders import resource_slice
 from tests.engine.driver import Driver, driver
@@ -531,7 +531,7 @@ def _json(values: list[int]) -> str:
 
 
 async def test_whoever_has_no_token_is_asked_for_it(browser: Browser) -> None:
-    driven, entry = small(), Entry()
+    driven, entry = small(), PageAccess()
     served = ServedPage(driven.engine)
     guards = [entry.guard(served, "/ui/")]
     async with (

@@ -115,7 +115,7 @@ def test_a_pod_that_waits_for_a_permit_says_whose_and_for_how_long() -> None:
 async def test_when_too_many_ask_they_are_told_to_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mooring.web.turns.MOST_WAITING", 0)
+    monkeypatch.setattr("mooring.web.engine_reads.MOST_WAITING", 0)
     driven = driver(node("n", cpu=4), pod("small", cpu=1))
     async with serving(driven.engine) as address, aiohttp.ClientSession() as session:
         for path in ("api/explain/default/small", "api/pods/default/small"):

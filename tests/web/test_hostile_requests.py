@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mooring.web import Entry, StatusPage
+from mooring.web import PageAccess, StatusPage
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
 from tests.patience import PATIENCE_SECONDS
@@ -103,7 +103,7 @@ async def test_odd_headers_at_the_page(driven: Driver, target: bytes) -> None:
     [*(b"Authorization: " + each for each in BEARERS), b"Cookie: mooring-page=\xff\xfe"],
 )
 async def test_odd_requests_at_the_entry(driven: Driver, header: bytes) -> None:
-    page, entry = StatusPage(driven.engine), Entry()
+    page, entry = StatusPage(driven.engine), PageAccess()
     async with serving(driven.engine, page=page, guards=[entry.guard(page, "/ui/")]) as address:
         for target in (b"/ui/api/find", *TARGETS):
             line = await send(address, request(target, header))
@@ -113,7 +113,7 @@ async def test_odd_requests_at_the_entry(driven: Driver, header: bytes) -> None:
 
 @pytest.mark.parametrize("method", [b"HEAD", b"POST", b"OPTIONS", b"NONSENSE"])
 async def test_only_a_get_opens_the_page(driven: Driver, method: bytes) -> None:
-    page, entry = StatusPage(driven.engine), Entry()
+    page, entry = StatusPage(driven.engine), PageAccess()
     async with serving(driven.engine, page=page, guards=[entry.guard(page, "/ui/")]) as address:
         target = b"/ui/" + entry.path.encode()
 

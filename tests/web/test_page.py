@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from mooring.web import Entry, StatusPage, hub
+from mooring.web import PageAccess, StatusPage, hub
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
 from tests.patience import PATIENCE_SECONDS
@@ -163,7 +163,7 @@ async def test_a_server_that_stops_lets_its_viewers_go(
 
 
 async def test_who_may_enter(driven: Driver, session: aiohttp.ClientSession) -> None:
-    page, entry = StatusPage(driven.engine), Entry()
+    page, entry = StatusPage(driven.engine), PageAccess()
     async with serving(driven.engine, page=page, guards=[entry.guard(page, "/ui/")]) as address:
         for path in FILES:
             async with session.get(address + path) as answer:
@@ -178,7 +178,7 @@ async def test_who_may_enter(driven: Driver, session: aiohttp.ClientSession) -> 
 
 async def test_a_code_lets_browsers_in_for_a_while(driven: Driver) -> None:
     now = 0.0
-    page, entry = StatusPage(driven.engine), Entry(clock=lambda: now)
+    page, entry = StatusPage(driven.engine), PageAccess(clock=lambda: now)
     jars = [aiohttp.CookieJar(unsafe=True) for _ in range(2)]
     async with (
         serving(driven.engine, page=page, guards=[entry.guard(page, "/ui/")]) as address,

@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from mooring.web.turns import MOST_WAITING, Busy, KeptAnswers, PacedRunner, at_once
+from mooring.web.engine_reads import MOST_WAITING, Busy, KeptAnswers, PacedRunner, at_once
 
 
 class Time:

@@ -64,12 +64,12 @@ class Binder:
                 problem = error.message
                 if not (error.is_conflict or error.status >= 500):
                     break
-            outcome = await self.settle(action, problem)
+            outcome = await self.find_outcome(action, problem)
             if outcome is not None:
                 return outcome
         return BindingFailed(pod.uid, f"binding rejected: {problem}")
 
-    async def settle(self, action: BindPod, problem: str) -> Bound | BindingFailed | None:
+    async def find_outcome(self, action: BindPod, problem: str) -> Bound | BindingFailed | None:
         """Returns the outcome of a binding, read from the pod; None if it is still unbound."""
         pod, node = action.pod, action.node
         seen = await self._read_again(pod)
@@ -196,7 +196,7 @@ class PluginPoints:
         except (CallFailed, ReplyError) as error:
             problem = str(error)
             if isinstance(error, CallFailed) and error.is_unknown:
-                settled = await self._binder.settle(action, problem)
+                settled = await self._binder.find_outcome(action, problem)
                 if settled is not None:
                     return settled
         if extenders.may_fail_to_bind:

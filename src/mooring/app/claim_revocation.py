@@ -109,14 +109,16 @@ class ClaimRevoker:
         path = DEVICE_CLAIM.path(claim.namespace, claim.name, "status")
         answer = await _leave_missing(self._api.patch(path, _encode(body), STRATEGIC_MERGE_PATCH))
         if answer is not None:
-            await self._settle(claim, read_claim(answer), found)
+            await self._note_devices(claim, read_claim(answer), found)
 
     async def _look_at(self, claim: DeviceClaimRef, found: Revocation) -> None:
         answer = await _leave_missing(self._api.get(DEVICE_CLAIM.path(claim.namespace, claim.name)))
         if answer is not None:
-            await self._settle(claim, read_claim(answer), found)
+            await self._note_devices(claim, read_claim(answer), found)
 
-    async def _settle(self, claim: DeviceClaimRef, read: ReadClaim, found: Revocation) -> None:
+    async def _note_devices(
+        self, claim: DeviceClaimRef, read: ReadClaim, found: Revocation
+    ) -> None:
         """Notes a claim that has devices; makes sure that one without devices gets none later."""
         if read.metadata.uid != claim.uid:
             return

@@ -52,7 +52,7 @@ class DirectApi:
                 raise method_not_allowed(at.kind.resource, "POST")
             else:
                 return await self._show(at, self._api.create(at.kind, at.namespace, raw, _WRITE))
-            await self._api.store.until_settled(self._api.store.version)
+            await self._api.store.until_safe(self._api.store.version)
             return _DONE
 
     async def put(self, path: str, body: bytes) -> bytes:
@@ -102,7 +102,7 @@ class DirectApi:
         listed = list_entries(
             self._api.store, at.kind.table, selection, requests.read_list_request(query)
         )
-        await self._api.store.until_settled(listed.version)
+        await self._api.store.until_safe(listed.version)
         items = b",".join(body_of(at.kind, each) for each in listed.entries)
         return list_head(f"{at.kind.kind}List", at.kind.api_version, listed) + items + b"]}"
 
@@ -111,7 +111,7 @@ class DirectApi:
         return await self._show(at, write(at.kind, at.namespace, at.name, raw, _WRITE))
 
     async def _show(self, at: Address, entry: StoredObject) -> bytes:
-        await self._api.store.until_settled(entry.version)
+        await self._api.store.until_safe(entry.version)
         return body_of(at.kind, entry)
 
 

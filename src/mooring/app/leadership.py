@@ -139,7 +139,7 @@ class Leadership:
         """Whether no other candidate can hold the lease yet."""
         return self._term is not None and self._term.holds()
 
-    async def campaign(self) -> LeadershipTerm:
+    async def await_election(self) -> LeadershipTerm:
         """Returns once this candidate is elected."""
         while True:
             if self._is_well() and await self._try():

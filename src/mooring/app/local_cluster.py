@@ -25,9 +25,9 @@ from mooring.embedded.hollow.node_shapes import ShapeFile, make, make_nodes
 from mooring.embedded.hollow.pod_life import HollowSettings
 from mooring.embedded.server import Server, ServerSettings, serve
 from mooring.engine import Engine
-from mooring.web import Entry
+from mooring.web import PageAccess
+from mooring.web.engine_reads import in_slices
 from mooring.web.page import PREFIX
-from mooring.web.turns import in_slices
 
 from .connections import ConnectionLimits, accept_connections
 from .direct_api import DirectApi
@@ -44,7 +44,7 @@ _LOOPBACK = "127.0.0.1"
 _IDENTITY = "mooring-up"
 
 
-class Reach(StrEnum):
+class SchedulerAccess(StrEnum):
     """How the scheduler reaches the API server, if there is a scheduler."""
 
     DIRECT = "direct"
@@ -65,7 +65,7 @@ class UpSettings:
     #: Whether the copy has secrets, values of ConfigMaps and environments, too.
     with_values: bool = False
     hollow: HollowSettings = field(default_factory=HollowSettings)
-    reach: Reach = Reach.DIRECT
+    scheduler_access: SchedulerAccess = SchedulerAccess.DIRECT
     kubeconfig: Path | None = None
 
 
@@ -112,16 +112,16 @@ async def up(
         path = stack.enter_context(write_kubeconfig(server.kubeconfig, settings.kubeconfig))
         hollow = HollowNodes(server.api, settings.hollow)
         scheduling, endpoints, page = None, "", ""
-        if settings.reach is not Reach.NONE:
-            api = await stack.enter_async_context(_connect(server, settings.reach, path))
+        if settings.scheduler_access is not SchedulerAccess.NONE:
+            api = await stack.enter_async_context(_connect(server, settings.scheduler_access, path))
             scheduling = Worker(lambda _: nullcontext(api), engine, _IDENTITY)
             served = content(
                 engine, Metrics(engine, observations), scheduling, in_slices, _checks(stopping)
             )
             # Users of the cluster may see its scheduler, by the same token.
-            entry = Entry(settings.server.token)
-            endpoints = await stack.enter_async_context(loopback_site(served, entry))
-            page = f"{endpoints}{PREFIX}{entry.path}"
+            page_access = PageAccess(settings.server.token)
+            endpoints = await stack.enter_async_context(loopback_site(served, page_access))
+            page = f"{endpoints}{PREFIX}{page_access.path}"
 
         async def tell() -> None:
             await hollow.known.wait()
@@ -184,9 +184,11 @@ async def _schedule(worker: Worker, stopping: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def _connect(server: Server, reach: Reach, kubeconfig: Path) -> AsyncIterator[Requests]:
+async def _connect(
+    server: Server, access: SchedulerAccess, kubeconfig: Path
+) -> AsyncIterator[Requests]:
     """Yields the connection of the scheduler to the API server."""
-    if reach is Reach.DIRECT:
+    if access is SchedulerAccess.DIRECT:
         yield DirectApi(server.api)
         return
     async with HttpApi(await connect(str(kubeconfig))) as api:
@@ -202,7 +204,7 @@ def write_kubeconfig(content: Mapping[str, Any], wanted: Path | None) -> Iterato
     """Writes a file that only its owner can read. A temporary file is removed at the end."""
     text = yaml.safe_dump(dict(content), sort_keys=False)
     if wanted is not None:
-        _refuse_strangers(wanted, content["current-context"])
+        _refuse_other_kubeconfigs(wanted, content["current-context"])
         _write(wanted, text)
         yield wanted
         return
@@ -215,7 +217,7 @@ def write_kubeconfig(content: Mapping[str, Any], wanted: Path | None) -> Iterato
         yield path
 
 
-def _refuse_strangers(path: Path, context: str) -> None:
+def _refuse_other_kubeconfigs(path: Path, context: str) -> None:
     """Refuses to overwrite a kubeconfig of another cluster."""
     if not path.exists():
         return
@@ -223,10 +225,14 @@ def _refuse_strangers(path: Path, context: str) -> None:
         known = read_document(path.read_bytes()) or {}
         contexts = [each["name"] for each in known.get("contexts") or ()]
     except (DecodeError, AttributeError, KeyError, TypeError):
-        raise KubeconfigError(f"{path}: exists, and is no kubeconfig of Mooring's") from None
+        raise KubeconfigError(
+            f"{path}: exists and is not a kubeconfig that Mooring wrote; name another file"
+        ) from None
     if contexts not in ([], [context]):
         others = ", ".join(str(each) for each in contexts if each != context)
-        raise KubeconfigError(f"{path}: leads to other clusters, too ({others}); name another file")
+        raise KubeconfigError(
+            f"{path}: has contexts of other clusters ({others}); name another file"
+        )
 
 
 def _write(path: Path, text: str) -> None:
@@ -239,7 +245,7 @@ def _write(path: Path, text: str) -> None:
 
 
 @asynccontextmanager
-async def loopback_site(content: Content, entry: Entry) -> AsyncIterator[str]:
+async def loopback_site(content: Content, access: PageAccess) -> AsyncIterator[str]:
     """Serves on a free port of this machine while the context lasts; yields the address.
 
     It uses plain HTTP. No browser trusts a certificate that was made a moment ago, and a try-out
@@ -249,7 +255,7 @@ async def loopback_site(content: Content, entry: Entry) -> AsyncIterator[str]:
     sites cannot make browsers send it.
     """
     if content.page is None:
-        raise ValueError("there is no page to let anybody in to")
-    app = build_routes(content, entry.guard(content.page, PREFIX))
+        raise ValueError("there is no page to serve")
+    app = build_routes(content, access.guard(content.page, PREFIX))
     async with accept_connections(app, (_LOOPBACK, 0), ConnectionLimits()) as port:
         yield f"http://{_LOOPBACK}:{port}"

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import uvloop
 
-from mooring.web.turns import in_slices
+from mooring.web.engine_reads import in_slices
 
 from .logs import make_log
 
@@ -97,7 +97,7 @@ class LoopThread(Generic[T]):
                     break
                 if done:
                     return waited_for.result()
-            raise TimeoutError("the loop stands still")
+            raise TimeoutError("the loop does not answer")
         finally:
             reading.cancel()
 

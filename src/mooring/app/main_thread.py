@@ -26,7 +26,7 @@ from mooring.record.format import Setup
 from mooring.record.recorder import Recorder
 from mooring.record.segments import RecordSettings
 from mooring.web import StatusPage
-from mooring.web.turns import Read
+from mooring.web.engine_reads import Read
 
 from . import logs
 from .authorization import MOST_AT_ONCE, AuthorizationSettings, Authorizer
@@ -239,7 +239,7 @@ class _MainThread:
             self._thread.call(self._worker.lead, lambda: True)
             await asyncio.Event().wait()
             return
-        term = await leadership.campaign()
+        term = await leadership.await_election()
         self._thread.call(self._worker.lead, term.holds)
         await leadership.hold()
         _log.error("Leadership is lost", leader=leadership.leader, problem=leadership.problem)

@@ -22,7 +22,7 @@ from mooring.framework.series import Buckets, Counts, Kind, Labels, Metric, Seri
 from mooring.objects.pod import Pod, PodSpec
 from mooring.objects.quantity import NANOS_PER_UNIT
 from mooring.objects.resources import spec_limits, spec_requests
-from mooring.web.turns import Read, at_once, in_slices
+from mooring.web.engine_reads import Read, at_once, in_slices
 
 #: What `write_family` and `pod_resources` write.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -28,7 +28,7 @@ from mooring.framework.series import Counts, Histogram, Metric, Series
 from mooring.framework.status import PluginError
 from mooring.objects.resources import CPU, MEMORY
 from mooring.queue import QueuedPod
-from mooring.web.turns import Read, in_slices
+from mooring.web.engine_reads import Read, in_slices
 
 from . import group_metric_table as groups, logs, metric_table as table
 from .metric_text import add_of_profile, make_family, write_family

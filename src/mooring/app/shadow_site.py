@@ -1,7 +1,7 @@
 """Shows live what a shadow has seen so far: a page, the report as JSON, and metrics.
 
 It serves plain HTTP on loopback only, because it names pods and nodes to everybody who asks;
-`kubectl port-forward` brings it to a desk.
+use `kubectl port-forward` to see it from another machine.
 """
 
 from __future__ import annotations

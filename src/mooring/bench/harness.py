@@ -141,7 +141,7 @@ class Sweep:
         """Yields the workload in every size."""
         for parameter in (self.nodes_parameter, self.pods_parameter):
             if parameter not in job.workload.params:
-                raise job.error(f"params.{parameter}", "is needed to sweep it")
+                raise job.error(f"params.{parameter}", "is required, because sizes are set by it")
         for nodes in self.nodes:
             for pods in self.pods:
                 sizes = {self.nodes_parameter: nodes, self.pods_parameter: pods}

@@ -161,7 +161,7 @@ class Outcome:
         )
 
 
-class Arena:
+class HostileBenchmark:
     """An engine with a large cluster of ordinary pods, on which attacks are tried one by one."""
 
     def __init__(
@@ -328,17 +328,17 @@ def resident_mib() -> float:
         return int(file.read().split()[1]) * 4096 / _MIB
 
 
-def run(arena: Arena, size: int, only: str = "") -> Iterator[Outcome]:
+def run(benchmark: HostileBenchmark, size: int, only: str = "") -> Iterator[Outcome]:
     """Tries every attack whose name contains a text, each in a pod of about so many bytes."""
     for name, attack in ATTACKS.items():
         if only in name:
-            yield arena.run(name, pod(attack, size))
+            yield benchmark.run(name, pod(attack, size))
     gangs = {name: gang for name, gang in GANGS.items() if only in name}
     if gangs:
         # What the process keeps once it has seen many pods is no gang's own.
-        arena.run_gang("first", GANGS["a gang of 12,000"])
+        benchmark.run_gang("first", GANGS["a gang of 12,000"])
     for name, gang in gangs.items():
-        yield arena.run_gang(name, gang)
+        yield benchmark.run_gang(name, gang)
 
 
 @click.command()
@@ -349,9 +349,9 @@ def run(arena: Arena, size: int, only: str = "") -> Iterator[Outcome]:
 def main(nodes: int, pods: int, size: int, only: str) -> None:
     """Measure what hostile pods cost. Exit code 1 means that a limit was exceeded."""
     failed = 0
-    arena = Arena(nodes, pods)
-    click.echo(f"first pods that spread and preempt: {arena.warm_up:.3f} s")
-    for outcome in run(arena, size, only):
+    benchmark = HostileBenchmark(nodes, pods)
+    click.echo(f"first pods that spread and preempt: {benchmark.warm_up:.3f} s")
+    for outcome in run(benchmark, size, only):
         verdict = "ok" if outcome.is_within(LIMITS) else "TOO MUCH"
         failed += verdict != "ok"
         phases = " ".join(f"{name} {spent:.3f}" for name, spent in outcome.seconds.items())

@@ -128,7 +128,7 @@ def _pod(
 # Measuring
 
 
-class WaitingRoom:
+class WaitingBenchmark:
     """An engine with a small full cluster, in front of which pods of one sort wait."""
 
     def __init__(self, sort: str, count: int, *, alike: bool) -> None:
@@ -174,8 +174,11 @@ class WaitingRoom:
 
 def _node(at: int) -> Manifest:
     labels = {"kubernetes.io/hostname": f"node-{at}"}
-    room = {"cpu": "64", "memory": "256Gi", "pods": "500"}
-    return {"metadata": {"name": f"node-{at}", "labels": labels}, "status": {"allocatable": room}}
+    allocatable = {"cpu": "64", "memory": "256Gi", "pods": "500"}
+    return {
+        "metadata": {"name": f"node-{at}", "labels": labels},
+        "status": {"allocatable": allocatable},
+    }
 
 
 def _resident(at: int, version: int = 0) -> Manifest:
@@ -203,12 +206,12 @@ def run(count: int, times: int = 500, only: str = "") -> Iterator[UpdateCost]:
             name = f"{sort}, {'alike' if alike else 'each its own'}"
             if only not in name:
                 continue
-            room = WaitingRoom(sort, count, alike=alike)
+            benchmark = WaitingBenchmark(sort, count, alike=alike)
             # All at once, so that no template is shared by chance with one that is gone.
-            status = room.measure(
+            status = benchmark.measure(
                 lambda at: from_builtins("Pod", _resident(at % _NODES, at + 1)), times
             )
-            telemetry = room.measure(
+            telemetry = benchmark.measure(
                 lambda at: from_builtins(KIND, _disk(at % _NODES, at + 1)), times
             )
             yield UpdateCost(name, count, status, telemetry)

@@ -47,7 +47,7 @@ def analyse(  # noqa: PLR0913 - one for each flag
     emulation_version: EmulationVersionOption = "",
     output: Annotated[AnswerFormat, OUTPUT] = AnswerFormat.TABLE,
 ) -> None:
-    """Say which share of pods could be decided in batches, and which plugins prevent the others.
+    """Say how many pods could be decided in batches, and which plugins prevent it for others.
 
     It only reads the pods and decides nothing. The answer is the same whether classes and batches
     are switched on or off.

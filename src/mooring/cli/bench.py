@@ -137,20 +137,20 @@ def run(  # noqa: PLR0913 - one for each option
     """
     # Here, so that the other commands start without NumPy.
     from .bench_report import report, report_run
-    from .bench_targets import open_contest, pod_count, run_job, select_jobs
+    from .bench_targets import open_comparison, pod_count, run_job, select_jobs
 
     jobs = select_jobs(path, pattern, labels)
     results: list[Result] = []
     with (
         ProgressBar() as bar,
-        open_contest(target, scheduler or (), batching, feature_gates, bar.update) as contest,
+        open_comparison(target, scheduler or (), batching, feature_gates, bar.update) as comparison,
     ):
-        runs = [(job, by) for job in jobs for _ in range(count) for by in contest.contenders]
+        runs = [(job, by) for job in jobs for _ in range(count) for by in comparison.schedulers]
         for number, (job, by) in enumerate(runs):
             bar.stage(f"{number + 1}/{len(runs)} {plain(job.full_name)}", pod_count(job))
             results.append(run_job(job, by.make_target, by.name, profile))
             report_run(results[-1])
-    report(results, [], contest.target, out)
+    report(results, [], comparison.target, out)
 
 
 @app.command("growth", cls=PlainCommand)
@@ -234,8 +234,12 @@ def gates(
 
 @app.command("compare", cls=PlainCommand)
 def compare(
-    before: Annotated[Path, typer.Argument(help="A file of data items, or a folder of them.")],
-    after: Annotated[Path, typer.Argument(help="The file or folder to compare it with.")],
+    before: Annotated[
+        Path, typer.Argument(metavar="BEFORE", help="A file of data items, or a folder of them.")
+    ],
+    after: Annotated[
+        Path, typer.Argument(metavar="AFTER", help="The file or folder to compare it with.")
+    ],
     pattern: Annotated[
         str,
         typer.Option(

@@ -39,7 +39,7 @@ def report(
     """Prints and writes results, and ends the command with the exit code for them."""
     print(figure_table(results))
     if len({result.by for result in results}) > 1:
-        print(f"\n{contender_table(results)}")
+        print(f"\n{scheduler_table(results)}")
     if growths:
         print(f"\n{growth_table(growths)}")
     if out is not None:
@@ -81,7 +81,7 @@ def figure_table(results: Sequence[Result]) -> str:
     return _draw((first, *others, ""), rows)
 
 
-def contender_table(results: Sequence[Result]) -> str:
+def scheduler_table(results: Sequence[Result]) -> str:
     """Shows pods per second of each scheduler, and its ratio to the last scheduler."""
     names = list(dict.fromkeys(result.by for result in results))
     rows = []

@@ -20,7 +20,7 @@ from mooring.bench.cases import Job, WorkloadError, load_yaml, read_jobs, resolv
 from mooring.bench.custom_kinds import definitions
 from mooring.bench.engine_target import EngineTarget
 from mooring.bench.harness import MakeTarget, Result, RunOutcome, run
-from mooring.bench.live.plane import Plane, open_plane
+from mooring.bench.live.control_plane import ControlPlane, open_control_plane
 from mooring.bench.live.processes import SchedulerProcess, embedded_server, fill_placeholders
 from mooring.bench.live.server_target import ServerTarget
 from mooring.bench.operations import CreatePods
@@ -142,26 +142,26 @@ def _configuration(job: Job, gates: Mapping[str, bool]) -> Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
-    """A scheduler with its feature gates. The name is empty if there is only one contender."""
+class MeasuredScheduler:
+    """A scheduler with its feature gates. The name is empty if there is only one scheduler."""
 
     name: str
     make_target: MakeTarget
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
-    """All contenders, and what they run on."""
+class SchedulerComparison:
+    """All schedulers, and what they run on."""
 
-    contenders: list[Contender]
+    schedulers: list[MeasuredScheduler]
     target: str
 
 
 @contextmanager
-def open_contest(
+def open_comparison(
     target: str, commands: Sequence[str], batching: Batching, gates: str, progress: Progress
-) -> Iterator[Contest]:
-    """Prepares the contenders on a target: the engine, an embedded API server or a kubeconfig."""
+) -> Iterator[SchedulerComparison]:
+    """Prepares the schedulers on a target: the engine, an embedded API server or a kubeconfig."""
     if target == ENGINE:
         if commands:
             raise typer.BadParameter(
@@ -169,21 +169,21 @@ def open_contest(
             )
         several = len(batching.runs) > 1
         engines = [
-            Contender(each.label if several else "", engine_targets(gates, progress, each))
+            MeasuredScheduler(each.label if several else "", engine_targets(gates, progress, each))
             for each in batching.runs
         ]
-        yield Contest(engines, ENGINE)
+        yield SchedulerComparison(engines, ENGINE)
         return
     schedulers = _parse_schedulers(commands or (_MOORING,))
     given = changes(gates)
     with (
         tempfile.TemporaryDirectory(prefix="mooring-bench-") as folder,
-        _open_plane(target, Path(folder)) as plane,
+        _open_target_plane(target, Path(folder)) as plane,
     ):
         is_embedded = target == EMBEDDED
         launcher = _Launcher(plane, Path(folder), given, progress, is_embedded)
         label = EMBEDDED if is_embedded else f"kube-apiserver {plane.version()}"
-        yield Contest(list(_contenders(schedulers, batching, launcher)), label)
+        yield SchedulerComparison(list(_measured_schedulers(schedulers, batching, launcher)), label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,27 +218,27 @@ def _parse_schedulers(commands: Sequence[str]) -> list[_Scheduler]:
     return found
 
 
-def _contenders(
+def _measured_schedulers(
     schedulers: Sequence[_Scheduler], batching: Batching, launcher: _Launcher
-) -> Iterator[Contender]:
+) -> Iterator[MeasuredScheduler]:
     for scheduler in schedulers:
         # A command that takes no gates cannot be run in both ways.
         runs = batching.runs if scheduler.takes_gates else batching.runs[-1:]
         for each in runs:
             name = f"{scheduler.name}, {each.label}" if len(runs) > 1 else scheduler.name
-            yield Contender(name, launcher.targets(name, scheduler, each))
+            yield MeasuredScheduler(name, launcher.targets(name, scheduler, each))
 
 
 @contextmanager
-def _open_plane(target: str, folder: Path) -> Iterator[Plane]:
+def _open_target_plane(target: str, folder: Path) -> Iterator[ControlPlane]:
     if target != EMBEDDED:
         if not Path(target).is_file():
             text = f"{target!r} is not engine, embedded or a kubeconfig file"
             raise typer.BadParameter(text, param_hint="--target")
-        with open_plane(Path(target)) as plane:
+        with open_control_plane(Path(target)) as plane:
             yield plane
         return
-    with embedded_server(folder) as kubeconfig, open_plane(kubeconfig) as plane:
+    with embedded_server(folder) as kubeconfig, open_control_plane(kubeconfig) as plane:
         yield plane
 
 
@@ -246,7 +246,7 @@ def _open_plane(target: str, folder: Path) -> Iterator[Plane]:
 class _Launcher:
     """Starts schedulers as workloads configure them."""
 
-    plane: Plane
+    plane: ControlPlane
     folder: Path
     gates: Mapping[str, bool]
     progress: Progress

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.app.local_cluster import Ready
-from mooring.demo import MANIFESTS, BrokenPromise, play_story
+from mooring.demo import MANIFESTS, CheckFailed, run_all_chapters
 from mooring.engine.explain import Explanation
 
 from .explain_text import NodeNames, suggestion_parts
@@ -29,7 +29,7 @@ from .up_cluster import Plan, addresses, list_commands, metrics_command, own_com
 # Time to read a step of the demo: about a minute for all of them.
 _PACE_SECONDS = 3.0
 
-# Exit code when a promise was broken, or when `--once` was stopped before the end.
+# Exit code when a check failed, or when `--once` was stopped before the end.
 _UNFINISHED = 1
 
 _INDENT = 2
@@ -40,16 +40,16 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def run_demo(plan: Plan, *, once: bool, browser: bool, pace: float | None) -> None:
-    """Runs a cluster with the demo. If a promise of the demo is broken, both end."""
+    """Runs a cluster with the demo. If a check of the demo fails, both end."""
     if pace is None:
         pace = 0.0 if once else _PACE_SECONDS
     demo = _Demo(plan, once=once, browser=browser, pace=pace)
     try:
         run_cluster(plan, demo)
-    except BrokenPromise as broken:
+    except CheckFailed as broken:
         print(
-            "The demo ends here, because a promise was broken.\n"
-            f"  promised: {plain(broken.promised)}\n"
+            "The demo ends here, because a check failed.\n"
+            f"  expected: {plain(broken.expected)}\n"
             f"  seen: {plain(broken.seen)}",
             file=sys.stderr,
         )
@@ -74,10 +74,12 @@ class _Demo:
         if self._browser and browse(cluster.page):
             print("It opens in your browser.", flush=True)
         plan = self._plan
-        await play_story(cluster.kubeconfig, plan.engine, plan.observations, Terminal(), self._pace)
+        await run_all_chapters(
+            cluster.kubeconfig, plan.engine, plan.observations, Terminal(), self._pace
+        )
         self.is_finished = True
         if self._once:
-            print("\nEvery promise was kept.", flush=True)
+            print("\nEvery check passed.", flush=True)
             stopping.set()
         else:
             print(_ending(cluster), flush=True)
@@ -108,7 +110,7 @@ def _ending(cluster: Ready) -> str:
         metrics_command(cluster),
     )
     return f"""
-Every promise was kept, and the cluster is yours. In another terminal:
+Every check passed, and the cluster is yours. In another terminal:
 {_shell_setup(cluster)}
 {commands}
 
@@ -130,8 +132,8 @@ class Terminal:
     def show_command(self, command: str) -> None:
         self._print_beside(Text("$", "bold green"), Text(command, "bold", no_wrap=True))
 
-    def show_promise(self, promise: str) -> None:
-        self._print_beside(Text(self._tick, "green"), line(promise))
+    def show_check(self, expected: str) -> None:
+        self._print_beside(Text(self._tick, "green"), line(expected))
 
     def show_quote(self, text: str) -> None:
         self._print_beside(Text(self._bar, "dim"), Text(line(text).plain, "italic"))
@@ -160,7 +162,7 @@ class Terminal:
                 found = so_far()
                 if isinstance(found, str):
                     spinner.update(text=line(f"{what} ({found})"))
-            # The spinner stands where the tick of the promise will be.
+            # The spinner stands where the tick of the check will be.
             return Padding(spinner, (0, 0, 0, _INDENT))
 
         with Live(console=self._console, transient=True, get_renderable=draw):

@@ -425,7 +425,7 @@ class RemoteScheduler:
         if self.insecure:
             if self.certificate_authority is not None:
                 flag = "--insecure-skip-tls-verify"
-                raise InputError(flag, "has no use together with --certificate-authority")
+                raise InputError(flag, "cannot be used together with --certificate-authority")
             unchecked = ssl.create_default_context()
             unchecked.check_hostname = False
             unchecked.verify_mode = ssl.CERT_NONE

@@ -23,7 +23,7 @@ class StopSignal:
             loop.call_later(seconds, self._came.set)
 
     @contextmanager
-    def heed_key(self, key: bytes) -> Iterator[None]:
+    def stop_on_key(self, key: bytes) -> Iterator[None]:
         """Also stops when this key is pressed, if keys can be read."""
         if not sys.stdin.isatty():
             yield

@@ -133,7 +133,7 @@ def _follow(
         async with _watch(scheduler, connection) as look:
             stop = StopSignal()
             with (
-                stop.heed_key(b"q"),
+                stop.stop_on_key(b"q"),
                 Live(console=console, screen=True, auto_refresh=False) as live,
             ):
                 while not stop.came:

@@ -57,7 +57,7 @@ def answer(question: TraceQuestion) -> list[TraceFigures]:
             note(text)
         trace = trace.on(found.objects)
     if not (trace.nodes or trace.changes):
-        raise InputError(question.trace, "tells of no nodes: name manifests with nodes, too")
+        raise InputError(question.trace, "has no nodes: give manifests with nodes, too")
     names = [_name(options) for options in question.engines]
     return [run_trace(name, engine, trace) for name, engine in zip(names, engines, strict=True)]
 

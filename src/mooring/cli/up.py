@@ -87,8 +87,7 @@ OnceOption = Annotated[
     bool,
     typer.Option(
         "--once",
-        help="Stop at the end of the demo, for scripts. Exit code: 0 if every promise was "
-        "kept, else 1.",
+        help="Stop at the end of the demo, for scripts. Exit code: 0 if all checks passed, else 1.",
         rich_help_panel=_DEMO,
     ),
 ]
@@ -225,7 +224,7 @@ def up(  # noqa: PLR0913 - one for each flag
     _refuse_conflicts(context, demo)
     # Here, so that the other commands start without them.
     from mooring.app import logs
-    from mooring.app.local_cluster import Reach, UpSettings
+    from mooring.app.local_cluster import SchedulerAccess, UpSettings
     from mooring.app.observations import Observations
     from mooring.config import FeatureGates
     from mooring.demo import CLUSTER, GATES, SCHEDULER
@@ -261,7 +260,7 @@ def up(  # noqa: PLR0913 - one for each flag
             stop_seconds=stop_seconds,
             coexist=coexist,
         ),
-        reach=Reach.NONE if no_scheduler else Reach(scheduler.value),
+        scheduler_access=SchedulerAccess.NONE if no_scheduler else SchedulerAccess(scheduler.value),
         kubeconfig=kubeconfig,
     )
     plan = Plan(settings, engine, observations)

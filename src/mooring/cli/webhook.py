@@ -54,7 +54,7 @@ def webhook(  # noqa: PLR0913 - one for each flag
     raise_requests: Annotated[
         bool,
         typer.Option(
-            help="Raise the requests of exclusive pods to the size of the smallest node they suit."
+            help="Raise the requests of exclusive pods to the size of the smallest suitable node."
         ),
     ] = False,
     feature_gates: FeatureGatesOption = "",

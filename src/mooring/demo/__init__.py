@@ -1,20 +1,20 @@
-"""The demo of `mooring up --demo`: a story of a cluster, told while it happens.
+"""The demo of `mooring up --demo`: what a cluster does, shown while it happens.
 
-Chapters do what a user could do with kubectl, through the API server, and every promise of their
-text is checked. A narrator shows the story; nothing is printed here.
+Chapters do what a user could do with kubectl, through the API server, and check what their text
+says. A display shows them to the user; nothing is printed here.
 """
 
+from .chapters import run_all_chapters
 from .demo_client import CLUSTER, GATES, MANIFESTS, SCHEDULER
-from .player import play_story
-from .stage import BrokenPromise, Narrator, Stage
+from .demo_context import CheckFailed, DemoContext, DemoDisplay
 
 __all__ = [
     "CLUSTER",
     "GATES",
     "MANIFESTS",
     "SCHEDULER",
-    "BrokenPromise",
-    "Narrator",
-    "Stage",
-    "play_story",
+    "CheckFailed",
+    "DemoContext",
+    "DemoDisplay",
+    "run_all_chapters",
 ]

@@ -19,11 +19,11 @@ from mooring.objects.kinds import KINDS
 from mooring.objects.meta import Condition, ObjectKind, ObjectMeta, Wire, failure_to_place
 from mooring.plugins.disk_io.disk_io_resource import KIND as DISKS
 
-#: A folder in which `kubectl apply -f` finds everything that the story applies.
+#: A folder in which `kubectl apply -f` finds everything that the demo applies.
 MANIFESTS = Path(str(files(__package__))) / "manifests"
 CLUSTER = MANIFESTS / "cluster.yaml"
 SCHEDULER = MANIFESTS / "scheduler.yaml"
-#: What the story needs switched on besides.
+#: What the demo needs switched on besides.
 GATES = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
 
 
@@ -98,7 +98,7 @@ class _Status(Wire, frozen=True):
 
 
 class DemoPod(Wire, frozen=True):
-    """The fields of a pod that the story reads."""
+    """The fields of a pod that the demo reads."""
 
     metadata: ObjectMeta
     spec: _Spec = _Spec()
@@ -141,11 +141,11 @@ class PodView:
         return iter(list(self._known.values()))
 
     def find(self, name: str) -> DemoPod | None:
-        """Returns the pod of that name in the namespace of the story."""
+        """Returns the pod of that name in the namespace of the demo."""
         return self._known.get(("default", name))
 
     def of(self, app: str) -> list[DemoPod]:
-        """Returns those that belong to a workload of the story."""
+        """Returns those that belong to a workload of the demo."""
         return [pod for pod in self if pod.app == app]
 
     def with_node(self, app: str) -> list[DemoPod]:

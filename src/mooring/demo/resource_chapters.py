@@ -10,39 +10,39 @@ from mooring.engine.explain import Explanation, Suggestion
 from mooring.framework.edits import LowerRequest
 
 from .demo_client import load_objects
-from .stage import BrokenPromise, Chapter, Stage
+from .demo_context import Chapter, CheckFailed, DemoContext
 
 
-async def _play_gpus(stage: Stage) -> None:
+async def _play_gpus(demo: DemoContext) -> None:
     """GPU nodes that are kept for those who use GPUs."""
-    stage.narrator.show_command("kubectl apply -f gpus.yaml")
-    await stage.client.apply("gpus.yaml")
-    await stage.until(
+    demo.display.show_command("kubectl apply -f gpus.yaml")
+    await demo.client.apply("gpus.yaml")
+    await demo.until(
         "with-gpu is on a GPU node",
-        lambda: _node(stage, "with-gpu").startswith("gpu-"),
-        lambda: f"it is on {_node(stage, 'with-gpu') or 'no node'}",
+        lambda: _node(demo, "with-gpu").startswith("gpu-"),
+        lambda: f"it is on {_node(demo, 'with-gpu') or 'no node'}",
     )
 
     def refusal() -> str:
-        pod = stage.pods.find("without-gpu")
+        pod = demo.pods.find("without-gpu")
         return pod.refusal if pod else ""
 
-    await stage.until(
+    await demo.until(
         "without-gpu waits, because of GPUAware",
         lambda: "node(s) with GPUs only take pods with a GPU limit" in refusal(),
-        lambda: refusal() or f"it is on {_node(stage, 'without-gpu') or 'no node'}",
+        lambda: refusal() or f"it is on {_node(demo, 'without-gpu') or 'no node'}",
     )
-    stage.narrator.show_quote(refusal().partition(". ")[0])
+    demo.display.show_quote(refusal().partition(". ")[0])
     others = [
         pod.name
-        for pod in stage.pods
+        for pod in demo.pods
         if pod.node.startswith("gpu-") and not pod.is_daemon and pod.name != "with-gpu"
     ]
-    stage.promise("but for daemons, no other pod is on a GPU node", not others, others)
+    demo.check("but for daemons, no other pod is on a GPU node", not others, others)
 
 
-def _node(stage: Stage, name: str) -> str:
-    pod = stage.pods.find(name)
+def _node(demo: DemoContext, name: str) -> str:
+    pod = demo.pods.find(name)
     return pod.node if pod else ""
 
 
@@ -57,40 +57,40 @@ _FAST = {"disk-fast-0", "disk-fast-1"}
 _MEASURED = "disk-slow-2"
 
 
-async def _play_disks(stage: Stage) -> None:
+async def _play_disks(demo: DemoContext) -> None:
     """Disk bandwidth, which Kubernetes does not count."""
-    stage.narrator.show_command("kubectl apply -f ingest.yaml")
-    await stage.client.apply("ingest.yaml")
-    await stage.until(
+    demo.display.show_command("kubectl apply -f ingest.yaml")
+    await demo.client.apply("ingest.yaml")
+    await demo.until(
         "each fast disk has one of them",
-        lambda: _ingest_nodes(stage) == _FAST and len(stage.pods.with_node("ingest")) == len(_FAST),
-        lambda: sorted(_ingest_nodes(stage)),
+        lambda: _ingest_nodes(demo) == _FAST and len(demo.pods.with_node("ingest")) == len(_FAST),
+        lambda: sorted(_ingest_nodes(demo)),
     )
-    await stage.until(
+    await demo.until(
         "the third waits",
-        lambda: "Insufficient disk read bandwidth" in _ingest_refusal(stage),
-        lambda: _ingest_refusal(stage) or "it was not refused",
+        lambda: "Insufficient disk read bandwidth" in _ingest_refusal(demo),
+        lambda: _ingest_refusal(demo) or "it was not refused",
     )
-    stage.narrator.show_quote(_ingest_refusal(stage).partition(". ")[0])
-    await stage.pause()
-    stage.narrator.show_command(
+    demo.display.show_quote(_ingest_refusal(demo).partition(". ")[0])
+    await demo.pause()
+    demo.display.show_command(
         f"kubectl patch nodediskiostatus {_MEASURED} --subresource=status \\\n"
         '  --type=merge -p \'{"status":{"allocatable":{"read":"2Gi"}}}\''
     )
-    await stage.client.report_disk(_MEASURED, {"allocatable": {"read": "2Gi"}})
-    await stage.until(
+    await demo.client.report_disk(_MEASURED, {"allocatable": {"read": "2Gi"}})
+    await demo.until(
         f"its disk was measured to be faster, so the third goes to {_MEASURED}",
-        lambda: _ingest_nodes(stage) == {*_FAST, _MEASURED},
-        lambda: sorted(_ingest_nodes(stage)),
+        lambda: _ingest_nodes(demo) == {*_FAST, _MEASURED},
+        lambda: sorted(_ingest_nodes(demo)),
     )
 
 
-def _ingest_nodes(stage: Stage) -> set[str]:
-    return {pod.node for pod in stage.pods.with_node("ingest")}
+def _ingest_nodes(demo: DemoContext) -> set[str]:
+    return {pod.node for pod in demo.pods.with_node("ingest")}
 
 
-def _ingest_refusal(stage: Stage) -> str:
-    waiting = [pod.refusal for pod in stage.pods.of("ingest") if not pod.node]
+def _ingest_refusal(demo: DemoContext) -> str:
+    waiting = [pod.refusal for pod in demo.pods.of("ingest") if not pod.node]
     return waiting[0] if waiting else ""
 
 
@@ -104,38 +104,38 @@ two nodes have 2 GiB/s, four have 200 MiB/s. DiskIO counts what is left.""",
 _FULL, _VICTIMS = {"small-0": 4, "small-1": 4}, 2
 
 
-async def _play_preemption(stage: Stage) -> None:
+async def _play_preemption(demo: DemoContext) -> None:
     """A pod that others make way for."""
-    stage.narrator.show_command("kubectl apply -f batch.yaml")
-    await stage.client.apply("batch.yaml")
-    await stage.until(
+    demo.display.show_command("kubectl apply -f batch.yaml")
+    await demo.client.apply("batch.yaml")
+    await demo.until(
         "the small nodes have four pods each",
-        lambda: _per_node(stage) == _FULL,
-        lambda: dict(_per_node(stage)),
+        lambda: _per_node(demo) == _FULL,
+        lambda: dict(_per_node(demo)),
     )
-    before = {pod.name for pod in stage.pods.of("batch")}
-    stage.narrator.show_command("kubectl apply -f urgent.yaml")
-    await stage.client.apply("urgent.yaml")
+    before = {pod.name for pod in demo.pods.of("batch")}
+    demo.display.show_command("kubectl apply -f urgent.yaml")
+    await demo.client.apply("urgent.yaml")
 
     def node() -> str:
-        pod = stage.pods.find("urgent")
+        pod = demo.pods.find("urgent")
         return pod.node if pod else ""
 
-    await stage.until("urgent has a node", lambda: bool(node()), lambda: "it waits")
-    gone = before - {pod.name for pod in stage.pods.of("batch")}
-    stage.promise("two pods had to go for it", len(gone) == _VICTIMS, sorted(gone))
-    pod = stage.pods.find("urgent")
+    await demo.until("urgent has a node", lambda: bool(node()), lambda: "it waits")
+    gone = before - {pod.name for pod in demo.pods.of("batch")}
+    demo.check("two pods had to go for it", len(gone) == _VICTIMS, sorted(gone))
+    pod = demo.pods.find("urgent")
     message = f"Preempted by pod {pod.metadata.uid if pod else ''} on node {node()}"
-    await stage.until_event("their events say why", "Preempted", message, _VICTIMS)
-    await stage.until(
+    await demo.until_event("their events say why", "Preempted", message, _VICTIMS)
+    await demo.until(
         "the job has made two others, which wait for room",
-        lambda: len([each for each in stage.pods.of("batch") if each.refusal]) == _VICTIMS,
-        lambda: [(each.name, each.node) for each in stage.pods.of("batch")],
+        lambda: len([each for each in demo.pods.of("batch") if each.refusal]) == _VICTIMS,
+        lambda: [(each.name, each.node) for each in demo.pods.of("batch")],
     )
 
 
-def _per_node(stage: Stage) -> Counter[str]:
-    return Counter(pod.node for pod in stage.pods.with_node("batch"))
+def _per_node(demo: DemoContext) -> Counter[str]:
+    return Counter(pod.node for pod in demo.pods.with_node("batch"))
 
 
 PREEMPTION = Chapter(
@@ -149,46 +149,46 @@ _MOST_SHOWN = 3
 _ASKED_MILLI = 16_000
 
 
-async def _play_explaining(stage: Stage) -> None:
+async def _play_explaining(demo: DemoContext) -> None:
     """A pod that waits, why, and what helps."""
-    stage.narrator.show_command("kubectl apply -f report.yaml")
-    await stage.client.apply("report.yaml")
+    demo.display.show_command("kubectl apply -f report.yaml")
+    await demo.client.apply("report.yaml")
 
     def refusal() -> str:
-        pod = stage.pods.find("report")
+        pod = demo.pods.find("report")
         return pod.refusal if pod else ""
 
-    await stage.until(
+    await demo.until(
         "report waits", lambda: "Insufficient cpu" in refusal(), lambda: refusal() or "it does not"
     )
-    stage.narrator.show_command("mooring explain report --config scheduler.yaml")
-    explanation = stage.explain_pod("report")
+    demo.display.show_command("mooring explain report --config scheduler.yaml")
+    explanation = demo.explain_pod("report")
     first = explanation.suggestions[:_MOST_SHOWN]
-    stage.narrator.show_explanation(replace(explanation, suggestions=first))
-    await stage.pause()
-    await _follow(stage, explanation)
+    demo.display.show_explanation(replace(explanation, suggestions=first))
+    await demo.pause()
+    await _follow(demo, explanation)
 
 
-async def _follow(stage: Stage, explanation: Explanation) -> None:
+async def _follow(demo: DemoContext, explanation: Explanation) -> None:
     """Requests as much less as the suggestion says."""
     by, advice = _least_change(explanation)
     asks = f"{_ASKED_MILLI - by}m"
     command = f"sed 's/\"16\"/{asks}/' report.yaml | kubectl replace --force -f -"
-    stage.narrator.show_command(command)
-    await stage.client.delete("Pod", "report")
-    await stage.until_gone("report")
+    demo.display.show_command(command)
+    await demo.client.delete("Pod", "report")
+    await demo.until_gone("report")
     for item in load_objects("report.yaml"):
         item["spec"]["containers"][0]["resources"]["requests"]["cpu"] = asks
-        await stage.client.create(item)
+        await demo.client.create(item)
 
     def node() -> str:
-        pod = stage.pods.find("report")
+        pod = demo.pods.find("report")
         return pod.node if pod else ""
 
-    await stage.until(
+    await demo.until(
         "the advice was right: report has a node", lambda: bool(node()), lambda: "it waits"
     )
-    stage.promise(
+    demo.check(
         f"it is one of the {advice.count} that were named: {node()}", node() in advice.nodes, node()
     )
 
@@ -201,7 +201,7 @@ def _least_change(explanation: Explanation) -> tuple[int, Suggestion]:
             case (LowerRequest(resource="cpu", by=by),) if each.effect == "fits":
                 found.append((by, each))
     if not found:
-        raise BrokenPromise(
+        raise CheckFailed(
             "less cpu would help", str([each.remedy for each in explanation.suggestions])
         )
     return min(found, key=lambda each: each[0])
@@ -219,52 +219,52 @@ Mooring says why, and what would help. We take its word for it.""",
 _CLAIMING, _DEVICES_PER_NODE = 15, 8
 
 
-async def _play_devices(stage: Stage) -> None:
+async def _play_devices(demo: DemoContext) -> None:
     """Devices that are handed out by claim."""
-    stage.narrator.show_command("kubectl apply -f devices.yaml")
-    await stage.client.apply("devices.yaml")
-    await stage.until(
+    demo.display.show_command("kubectl apply -f devices.yaml")
+    await demo.client.apply("devices.yaml")
+    await demo.until(
         "fifteen pods have an accelerator each",
-        lambda: len(stage.pods.with_node("infer")) == _CLAIMING,
-        lambda: f"{len(stage.pods.with_node('infer'))} have one",
+        lambda: len(demo.pods.with_node("infer")) == _CLAIMING,
+        lambda: f"{len(demo.pods.with_node('infer'))} have one",
     )
-    await stage.until(
+    await demo.until(
         "model and monitor share one, on the same node",
-        lambda: _node(stage, "model") != "" and _node(stage, "model") == _node(stage, "monitor"),
-        lambda: [_node(stage, name) for name in ("model", "monitor")],
+        lambda: _node(demo, "model") != "" and _node(demo, "model") == _node(demo, "monitor"),
+        lambda: [_node(demo, name) for name in ("model", "monitor")],
     )
-    stage.promise(
+    demo.check(
         "no node has given away more than eight",
-        max(_claims(stage).values()) <= _DEVICES_PER_NODE,
-        dict(_claims(stage)),
+        max(_claims(demo).values()) <= _DEVICES_PER_NODE,
+        dict(_claims(demo)),
     )
-    stage.narrator.show_command("kubectl apply -f late.yaml")
-    await stage.client.apply("late.yaml")
-    await stage.until(
+    demo.display.show_command("kubectl apply -f late.yaml")
+    await demo.client.apply("late.yaml")
+    await demo.until(
         "late waits",
-        lambda: "cannot allocate all claims" in _late_refusal(stage),
+        lambda: "cannot allocate all claims" in _late_refusal(demo),
         lambda: "it does not",
     )
-    stage.narrator.show_quote(_late_refusal(stage).partition(". ")[0])
-    await stage.pause()
-    stage.narrator.show_command("kubectl delete pod model monitor")
+    demo.display.show_quote(_late_refusal(demo).partition(". ")[0])
+    await demo.pause()
+    demo.display.show_command("kubectl delete pod model monitor")
     for name in ("model", "monitor"):
-        await stage.client.delete("Pod", name)
-    await stage.until(
+        await demo.client.delete("Pod", name)
+    await demo.until(
         "nobody uses the shared one any more, so late gets it",
-        lambda: _node(stage, "late") != "",
-        lambda: _late_refusal(stage) or "it waits",
+        lambda: _node(demo, "late") != "",
+        lambda: _late_refusal(demo) or "it waits",
     )
 
 
-def _claims(stage: Stage) -> Counter[str]:
+def _claims(demo: DemoContext) -> Counter[str]:
     """Returns how many claims have a device on each node; the shared one counts once."""
-    pods = [*stage.pods.with_node("infer"), *stage.pods.with_node("model")]
+    pods = [*demo.pods.with_node("infer"), *demo.pods.with_node("model")]
     return Counter(pod.node for pod in pods)
 
 
-def _late_refusal(stage: Stage) -> str:
-    pod = stage.pods.find("late")
+def _late_refusal(demo: DemoContext) -> str:
+    pod = demo.pods.find("late")
     return pod.refusal if pod else ""
 
 

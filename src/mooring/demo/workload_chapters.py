@@ -7,29 +7,29 @@ from math import isfinite
 from time import perf_counter
 
 from .demo_client import DemoPod
-from .stage import Chapter, DecisionFigures, Stage
+from .demo_context import Chapter, DecisionFigures, DemoContext
 
 _REPLICAS, _PER_ZONE = 9, {"a": 3, "b": 3, "c": 3}
 
 
-async def _play_deployment(stage: Stage) -> None:
+async def _play_deployment(demo: DemoContext) -> None:
     """A deployment that spreads over zones."""
-    stage.narrator.show_command("kubectl apply -f web.yaml")
-    await stage.client.apply("web.yaml")
-    await stage.until(
+    demo.display.show_command("kubectl apply -f web.yaml")
+    await demo.client.apply("web.yaml")
+    await demo.until(
         "all 9 pods have a node",
-        lambda: len(stage.pods.with_node("web")) == _REPLICAS,
-        lambda: f"{len(stage.pods.with_node('web'))} have one",
+        lambda: len(demo.pods.with_node("web")) == _REPLICAS,
+        lambda: f"{len(demo.pods.with_node('web'))} have one",
     )
-    zones = await stage.client.zones()
-    nodes = sorted(pod.node for pod in stage.pods.with_node("web"))
+    zones = await demo.client.zones()
+    nodes = sorted(pod.node for pod in demo.pods.with_node("web"))
     found = Counter(zones[node] for node in nodes)
     rows = [
         (zone, str(count), ", ".join(node for node in nodes if zones[node] == zone))
         for zone, count in sorted(found.items())
     ]
-    stage.narrator.show_table(("ZONE", "PODS", "NODES"), rows)
-    stage.promise("three pods in each zone", found == _PER_ZONE, dict(found))
+    demo.display.show_table(("ZONE", "PODS", "NODES"), rows)
+    demo.check("three pods in each zone", found == _PER_ZONE, dict(found))
 
 
 DEPLOYMENT = Chapter(
@@ -44,28 +44,28 @@ _PODS = 2_000
 _SHARE = 0.9
 
 
-async def _play_job(stage: Stage) -> None:
+async def _play_job(demo: DemoContext) -> None:
     """A large job, decided by batches."""
-    before, began = stage.figures(), perf_counter()
-    stage.narrator.show_command("kubectl apply -f render.yaml")
-    await stage.client.apply("render.yaml")
-    await stage.until(
+    before, began = demo.figures(), perf_counter()
+    demo.display.show_command("kubectl apply -f render.yaml")
+    await demo.client.apply("render.yaml")
+    await demo.until(
         "all 2,000 pods have a node",
-        lambda: len(stage.pods.with_node("render")) == _PODS,
+        lambda: len(demo.pods.with_node("render")) == _PODS,
         lambda: (
-            f"{len(stage.pods.with_node('render')):,} of {len(stage.pods.of('render')):,} have one"
+            f"{len(demo.pods.with_node('render')):,} of {len(demo.pods.of('render')):,} have one"
         ),
     )
-    took, figures = perf_counter() - began, stage.figures().since(before)
-    stage.narrator.show_table(*_figure_table(figures, took))
+    took, figures = perf_counter() - began, demo.figures().since(before)
+    demo.display.show_table(*_figure_table(figures, took))
     share = figures.reused_share
-    stage.promise("more than 90% were decided from like pods", share > _SHARE, f"{share:.1%}")
-    on_gpus = [pod.name for pod in stage.pods.with_node("render") if pod.node.startswith("gpu-")]
-    stage.promise("none of them is on a GPU node; chapter 4 tells why", not on_gpus, on_gpus)
-    await stage.pause()
-    stage.narrator.show_command("kubectl delete job render")
-    await stage.client.delete("Job", "render")
-    await stage.until_gone("render")
+    demo.check("more than 90% were decided from like pods", share > _SHARE, f"{share:.1%}")
+    on_gpus = [pod.name for pod in demo.pods.with_node("render") if pod.node.startswith("gpu-")]
+    demo.check("none of them is on a GPU node; chapter 4 tells why", not on_gpus, on_gpus)
+    await demo.pause()
+    demo.display.show_command("kubectl delete job render")
+    await demo.client.delete("Job", "render")
+    await demo.until_gone("render")
 
 
 def _figure_table(
@@ -100,65 +100,65 @@ and the others take theirs from that ranking: a batch. The figures are its own."
 _RANKS, _CROWD = 4, 300
 
 
-async def _play_exclusive(stage: Stage) -> None:
+async def _play_exclusive(demo: DemoContext) -> None:
     """An MPI job whose ranks have a node each."""
-    nodes = await _ranks(stage)
-    await stage.pause()
-    await _crowd(stage, nodes)
-    await stage.pause()
-    await _intruder(stage, min(nodes))
-    stage.narrator.show_command("kubectl delete deployment/crowd pod/intruder")
-    await stage.client.delete("Pod", "intruder")
-    await stage.client.delete("Deployment", "crowd")
-    await stage.until_gone("crowd")
+    nodes = await _ranks(demo)
+    await demo.pause()
+    await _crowd(demo, nodes)
+    await demo.pause()
+    await _intruder(demo, min(nodes))
+    demo.display.show_command("kubectl delete deployment/crowd pod/intruder")
+    await demo.client.delete("Pod", "intruder")
+    await demo.client.delete("Deployment", "crowd")
+    await demo.until_gone("crowd")
 
 
-async def _ranks(stage: Stage) -> set[str]:
+async def _ranks(demo: DemoContext) -> set[str]:
     """Starts an agent on every node and the ranks; returns the nodes of the ranks."""
-    count = len(await stage.client.zones())
-    stage.narrator.show_command("kubectl apply -f agent.yaml -f mpi.yaml")
-    await stage.client.apply("agent.yaml")
-    await stage.client.apply("mpi.yaml")
-    await stage.until(
+    count = len(await demo.client.zones())
+    demo.display.show_command("kubectl apply -f agent.yaml -f mpi.yaml")
+    await demo.client.apply("agent.yaml")
+    await demo.client.apply("mpi.yaml")
+    await demo.until(
         "every node has an agent",
-        lambda: len({pod.node for pod in stage.pods.with_node("agent")}) == count,
-        lambda: f"{len(stage.pods.with_node('agent'))} of {count} nodes have one",
+        lambda: len({pod.node for pod in demo.pods.with_node("agent")}) == count,
+        lambda: f"{len(demo.pods.with_node('agent'))} of {count} nodes have one",
     )
-    await stage.until(
+    await demo.until(
         "four ranks have a node each",
-        lambda: len({pod.node for pod in stage.pods.with_node("mpi")}) == _RANKS,
-        lambda: [pod.node for pod in stage.pods.with_node("mpi")],
+        lambda: len({pod.node for pod in demo.pods.with_node("mpi")}) == _RANKS,
+        lambda: [pod.node for pod in demo.pods.with_node("mpi")],
     )
-    return {pod.node for pod in stage.pods.with_node("mpi")}
+    return {pod.node for pod in demo.pods.with_node("mpi")}
 
 
-async def _crowd(stage: Stage, nodes: set[str]) -> None:
-    stage.narrator.show_command("kubectl apply -f crowd.yaml")
-    await stage.client.apply("crowd.yaml")
-    await stage.until(
+async def _crowd(demo: DemoContext, nodes: set[str]) -> None:
+    demo.display.show_command("kubectl apply -f crowd.yaml")
+    await demo.client.apply("crowd.yaml")
+    await demo.until(
         "300 other pods have found a place",
-        lambda: len(stage.pods.with_node("crowd")) == _CROWD,
-        lambda: f"{len(stage.pods.with_node('crowd'))} have one",
+        lambda: len(demo.pods.with_node("crowd")) == _CROWD,
+        lambda: f"{len(demo.pods.with_node('crowd'))} have one",
     )
-    there = [pod for pod in stage.pods if pod.node in nodes]
+    there = [pod for pod in demo.pods if pod.node in nodes]
     rows = [(node, _names(there, node)) for node in sorted(nodes)]
-    stage.narrator.show_table(("NODE", "PODS"), rows)
+    demo.display.show_table(("NODE", "PODS"), rows)
     strangers = [pod.name for pod in there if pod.app != "mpi" and not pod.is_daemon]
-    stage.promise("none of them is with a rank, only daemons are", not strangers, strangers)
+    demo.check("none of them is with a rank, only daemons are", not strangers, strangers)
 
 
 def _names(pods: list[DemoPod], node: str) -> str:
     return ", ".join(sorted(pod.name for pod in pods if pod.node == node))
 
 
-async def _intruder(stage: Stage, node: str) -> None:
+async def _intruder(demo: DemoContext, node: str) -> None:
     """Makes a pod that its manifest binds, so that only the kubelet can refuse it."""
-    stage.narrator.show_command(
+    demo.display.show_command(
         "kubectl run intruder --image=registry.example/intruder \\\n"
         f'  --overrides=\'{{"spec":{{"nodeName":"{node}"}}}}\''
     )
     container = {"name": "intruder", "image": "registry.example/intruder"}
-    await stage.client.create(
+    await demo.client.create(
         {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -168,12 +168,12 @@ async def _intruder(stage: Stage, node: str) -> None:
     )
 
     def status() -> str:
-        pod = stage.pods.find("intruder")
+        pod = demo.pods.find("intruder")
         return f"{pod.status.phase} {pod.status.reason}" if pod else "there is no such pod"
 
-    await stage.until("the kubelet refuses it", lambda: status() == "Failed CoexistPolicy", status)
-    pod = stage.pods.find("intruder")
-    stage.narrator.show_quote(pod.status.message if pod else "")
+    await demo.until("the kubelet refuses it", lambda: status() == "Failed CoexistPolicy", status)
+    pod = demo.pods.find("intruder")
+    demo.display.show_quote(pod.status.message if pod else "")
 
 
 EXCLUSIVE = Chapter(
@@ -189,52 +189,52 @@ _GANG, _TIGHT = 6, 4
 _RIVALS = ("red", "blue")
 
 
-async def _play_gangs(stage: Stage) -> None:
+async def _play_gangs(demo: DemoContext) -> None:
     """All of a job or nothing of it."""
-    stage.narrator.show_command("kubectl apply -f gangs.yaml")
-    await stage.client.apply("gangs.yaml")
-    await stage.until(
+    demo.display.show_command("kubectl apply -f gangs.yaml")
+    await demo.client.apply("gangs.yaml")
+    await demo.until(
         "one gang has all six of its pods on nodes",
-        lambda: _GANG in _sizes(stage),
-        lambda: dict(zip(_RIVALS, _sizes(stage), strict=True)),
+        lambda: _GANG in _sizes(demo),
+        lambda: dict(zip(_RIVALS, _sizes(demo), strict=True)),
     )
-    winner, loser = sorted(_RIVALS, key=lambda name: -len(stage.pods.with_node(name)))
-    await stage.until(
+    winner, loser = sorted(_RIVALS, key=lambda name: -len(demo.pods.with_node(name)))
+    await demo.until(
         f"{loser} waits and holds nothing",
-        lambda: bool(_refusals(stage, loser)) and not stage.pods.with_node(loser),
-        lambda: f"{len(stage.pods.with_node(loser))} of its pods have a node",
+        lambda: bool(_refusals(demo, loser)) and not demo.pods.with_node(loser),
+        lambda: f"{len(demo.pods.with_node(loser))} of its pods have a node",
     )
-    await stage.pause()
-    await _play_rack(stage, winner, loser)
+    await demo.pause()
+    await _play_rack(demo, winner, loser)
 
 
-async def _play_rack(stage: Stage, winner: str, loser: str) -> None:
-    stage.narrator.show_command("kubectl apply -f tight.yaml")
-    await stage.client.apply("tight.yaml")
-    await stage.until_told("tight waits for a rack", "GangDiagnosis", "In one rack")
-    await stage.pause()
-    stage.narrator.show_command(f"kubectl delete job {winner} {loser}")
+async def _play_rack(demo: DemoContext, winner: str, loser: str) -> None:
+    demo.display.show_command("kubectl apply -f tight.yaml")
+    await demo.client.apply("tight.yaml")
+    await demo.until_event_with("tight waits for a rack", "GangDiagnosis", "In one rack")
+    await demo.pause()
+    demo.display.show_command(f"kubectl delete job {winner} {loser}")
     for name in (winner, loser):
-        await stage.client.delete("Job", name)
-    await stage.until(
+        await demo.client.delete("Job", name)
+    await demo.until(
         "tight has all four pods",
-        lambda: len(stage.pods.with_node("tight")) == _TIGHT,
-        lambda: f"{len(stage.pods.with_node('tight'))} have a node",
+        lambda: len(demo.pods.with_node("tight")) == _TIGHT,
+        lambda: f"{len(demo.pods.with_node('tight'))} have a node",
     )
-    racks = {pod.node.rpartition("-")[0] for pod in stage.pods.with_node("tight")}
-    stage.promise("they are all in one rack", len(racks) == 1, sorted(racks))
-    stage.narrator.show_command("kubectl delete job tight")
-    await stage.client.delete("Job", "tight")
-    await stage.until_gone("tight")
+    racks = {pod.node.rpartition("-")[0] for pod in demo.pods.with_node("tight")}
+    demo.check("they are all in one rack", len(racks) == 1, sorted(racks))
+    demo.display.show_command("kubectl delete job tight")
+    await demo.client.delete("Job", "tight")
+    await demo.until_gone("tight")
 
 
-def _sizes(stage: Stage) -> list[int]:
+def _sizes(demo: DemoContext) -> list[int]:
     """Returns how many pods of each gang have a node."""
-    return [len(stage.pods.with_node(name)) for name in _RIVALS]
+    return [len(demo.pods.with_node(name)) for name in _RIVALS]
 
 
-def _refusals(stage: Stage, name: str) -> list[str]:
-    return [pod.refusal for pod in stage.pods.of(name) if pod.refusal]
+def _refusals(demo: DemoContext, name: str) -> list[str]:
+    return [pod.refusal for pod in demo.pods.of(name) if pod.refusal]
 
 
 GANGS = Chapter(

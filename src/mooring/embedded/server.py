@@ -215,8 +215,8 @@ async def serve(settings: ServerSettings) -> Server:
     api = ObjectApi(store, ServedKinds(catalogue(coexist=settings.coexist)))
     serve_custom_resources(api)
     enforce_quotas(api)
-    furnish(api)
-    await store.until_settled(store.version)
+    make_initial_objects(api)
+    await store.until_safe(store.version)
     certificate = sign_own(settings.host) if settings.tls else None
     runner = web.ServerRunner(
         HttpServer(Router(api, settings.token, settings.bookmark_seconds)), shutdown_timeout=1.0
@@ -231,7 +231,7 @@ async def serve(settings: ServerSettings) -> Server:
         raise ListenError(settings.host, settings.port, error) from error
     port = runner.addresses[0][1]
     publish_server(api, settings.host, port, certificate.pem.decode() if certificate else "")
-    await store.until_settled(store.version)
+    await store.until_safe(store.version)
     return Server(api, settings, port, certificate, runner, journal)
 
 
@@ -242,7 +242,7 @@ _SERVICE = "kubernetes"
 _PORT = {"name": "https", "protocol": "TCP"}
 
 
-def furnish(api: ObjectApi) -> None:
+def make_initial_objects(api: ObjectApi) -> None:
     """Makes the namespaces and priority classes that every cluster has."""
     namespaces, classes = api.kinds["namespaces"], api.kinds["priorityclasses.scheduling.k8s.io"]
     for name in _NAMESPACES:

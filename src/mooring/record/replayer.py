@@ -196,7 +196,7 @@ class Replayer:
 
     def _compare_judged(self, where: str, at: float, recorded: JudgedPlacement) -> None:
         if self.check is None:
-            raise InputError(where, "judged: no other scheduler decided, as the first line says")
+            raise InputError(where, "judged: the first line says that no other scheduler decided")
         made = self.check.compare(where, recorded)
         if made is not None:
             self._differ(StepDifference(where, at, recorded.pod, (recorded,), (made,)))

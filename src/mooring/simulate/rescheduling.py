@@ -188,8 +188,8 @@ def place_anew(name: str, engine: Engine, objects: Iterable[Object]) -> ClusterU
     """
     lifted = [_lift(item, engine) for item in objects]
     transcript = simulate(engine, lifted)
-    settled = _settle(lifted, engine.cluster.pods)
-    return measure_use(name, engine.cluster, settled, len(transcript.pending))
+    placed = _placed_pods(lifted, engine.cluster.pods)
+    return measure_use(name, engine.cluster, placed, len(transcript.pending))
 
 
 def _lift(item: Object, engine: Engine) -> Object:
@@ -201,7 +201,7 @@ def _lift(item: Object, engine: Engine) -> Object:
     return replace(item, node_name="")
 
 
-def _settle(items: Iterable[Object], placed: Mapping[str, Pod]) -> Iterator[Pod]:
+def _placed_pods(items: Iterable[Object], placed: Mapping[str, Pod]) -> Iterator[Pod]:
     """Returns the pods that have a node in the end, as they were written."""
     for item in items:
         if isinstance(item, Pod) and item.uid in placed:

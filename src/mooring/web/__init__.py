@@ -4,7 +4,7 @@ It is read-only: nothing here changes an engine, and no request writes. The serv
 page decides who may look. Commands and the connection to an API server do not live here.
 """
 
-from .entry import Entry
 from .page import Explain, StatusPage
+from .page_access import PageAccess
 
-__all__ = ["Entry", "Explain", "StatusPage"]
+__all__ = ["Explain", "PageAccess", "StatusPage"]

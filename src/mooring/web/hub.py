@@ -13,9 +13,9 @@ from typing import TypeVar, cast
 from mooring.engine import Engine
 from mooring.objects.pod import Pod
 
+from .engine_reads import Read, in_slices
 from .messages import Figures, Sample, count_figures, encode_line
 from .picture import Picture
-from .turns import Read, in_slices
 
 # Between two messages. A quarter of a second is live to the eye and cheap.
 _PAUSE_SECONDS = 0.25

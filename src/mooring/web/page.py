@@ -29,6 +29,7 @@ from .details import (
     find_pod,
     tag_answers,
 )
+from .engine_reads import Busy, KeptAnswers, PacedRunner, Read, at_once, in_slices
 from .hub import Hub, TooManyViewers
 from .occupants import group_by_pods
 from .overview import (
@@ -42,7 +43,6 @@ from .overview import (
     locate_pods,
     measure_usage,
 )
-from .turns import Busy, KeptAnswers, PacedRunner, Read, at_once, in_slices
 
 _TYPES = {
     ".html": "text/html",
@@ -171,7 +171,7 @@ class StatusPage:
                 while (text := await lines.get()) is not None:
                     await response.write(text)
         except TooManyViewers:
-            raise web.HTTPServiceUnavailable(text="too many look at the page\n") from None
+            raise web.HTTPServiceUnavailable(text="too many viewers\n") from None
         except (TimeoutError, ConnectionError):
             # The page asks again.
             return response
@@ -280,7 +280,7 @@ async def _unless_busy(answer: Awaitable[T]) -> T:
         return await answer
     except Busy:
         raise web.HTTPTooManyRequests(
-            text="too many questions are being answered\n",
+            text="too many requests at once: try again\n",
             headers={"Retry-After": str(_RETRY_SECONDS)},
         ) from None
 

@@ -71,7 +71,7 @@ class Shadow:
     #: All that exists, as it was written.
     objects: dict[Identity, Object] = field(default_factory=dict)
     #: Placements that are not understood yet: pods that come next may explain them.
-    _open: deque[_OpenCase] = field(default_factory=lambda: deque(maxlen=_MOST_OPEN))
+    _open: deque[_UnexplainedPlacement] = field(default_factory=lambda: deque(maxlen=_MOST_OPEN))
     _history: ShadowHistory = field(init=False)
     _now: float = 0.0
 
@@ -187,13 +187,15 @@ class Shadow:
         turn = self._history.find_turn(pod)
         earlier = self._history.list_earlier(turn)
         until = self._now + (_BINDINGS_SECONDS if earlier else _NODES_SECONDS)
-        case = _OpenCase(pod, theirs, found, turn, self._history.number + 1, earlier, until)
+        case = _UnexplainedPlacement(
+            pod, theirs, found, turn, self._history.number + 1, earlier, until
+        )
         why = None if earlier else self._find_why(case, _FEW_STATES)
         if why is None:
             self._open.append(case)
         return why or found
 
-    def _find_why(self, case: _OpenCase, most: int) -> JudgedPlacement | None:
+    def _find_why(self, case: _UnexplainedPlacement, most: int) -> JudgedPlacement | None:
         """Returns what explains a placement in a state in which it may have been decided."""
         sampled: JudgedPlacement | None = None
 
@@ -277,7 +279,7 @@ class Shadow:
             if not case.earlier and self._settle(case, _FEW_STATES):
                 self._open.remove(case)
 
-    def _settle(self, case: _OpenCase, most: int) -> bool:
+    def _settle(self, case: _UnexplainedPlacement, most: int) -> bool:
         """Looks at a placement again; returns whether it is explained now."""
         if case.looked == (self._history.number, most):
             return False
@@ -291,7 +293,7 @@ class Shadow:
             self.differences.append(why)
         return why is not None
 
-    def _close(self, case: _OpenCase) -> None:
+    def _close(self, case: _UnexplainedPlacement) -> None:
         """Looks at a placement for the last time."""
         if not self._settle(case, _MANY_STATES) and case.difference in self.differences:
             self.differences.remove(case.difference)
@@ -310,7 +312,7 @@ class Shadow:
 
 
 @dataclass(slots=True, eq=False)
-class _OpenCase:
+class _UnexplainedPlacement:
     """A placement that is not explained yet."""
 
     pod: Pod

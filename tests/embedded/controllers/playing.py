@@ -17,7 +17,7 @@ from mooring.embedded.controllers.runner import run_controllers
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.kinds.custom_resources import serve_custom_resources
 from mooring.embedded.kinds.quotas import enforce_quotas
-from mooring.embedded.server import furnish
+from mooring.embedded.server import make_initial_objects
 from mooring.embedded.store.object_store import ObjectStore
 from tests.virtual_time import run_virtually
 
@@ -39,7 +39,7 @@ class Play:
         )
         serve_custom_resources(self.api)
         enforce_quotas(self.api)
-        furnish(self.api)
+        make_initial_objects(self.api)
 
     async def settle(self) -> None:
         """Lets the controllers do what there is to do now."""

@@ -250,7 +250,9 @@ async def test_scaling_during_a_rollout_is_shared_out(
         ),
         pytest.param(RolloutPlan(4, 1, 0), (1, 1), [(4, 4)], (1, 3), id="one for one"),
         pytest.param(RolloutPlan(4, 0, 1), (0, 0), [(4, 4)], (0, 3), id="no room until one goes"),
-        pytest.param(RolloutPlan(4, 1, 0), (1, 0), [(4, 2)], (1, 4), id="idle pods are not spare"),
+        pytest.param(
+            RolloutPlan(4, 1, 0), (1, 0), [(4, 2)], (1, 4), id="idle pods are not surplus"
+        ),
         pytest.param(RolloutPlan(4, 1, 2), (1, 0), [(4, 2)], (1, 2), id="idle pods go first"),
         pytest.param(RolloutPlan(2, 1, 1), (4, 4), [(0, 0)], (2, 0), id="scaled down"),
         pytest.param(RolloutPlan(6, 2, 0), (4, 4), [(0, 0)], (6, 0), id="scaled up"),
@@ -312,8 +314,8 @@ def test_shares(
     st.integers(0, 60),
     st.integers(0, 10),
 )
-def test_shares_add_up(sets: list[int], spare: int, size: int, surge: int) -> None:
-    most = sum(sets) + spare
+def test_shares_add_up(sets: list[int], note_removed: int, size: int, surge: int) -> None:
+    most = sum(sets) + note_removed
     versions = [SetVersion(str(at), each, 0, most) for at, each in enumerate(sets)]
     plan = RolloutPlan(size, surge, 1)
 

@@ -12,7 +12,7 @@ from mooring.embedded.hollow.kubelets import Kubelets
 from mooring.embedded.hollow.pod_life import HollowSettings
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.kinds.subresources import bind
-from mooring.embedded.server import furnish
+from mooring.embedded.server import make_initial_objects
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.queries import Selection, TableWatch, list_entries
 
@@ -34,7 +34,7 @@ class HollowCluster:
     ) -> None:
         self.now = now
         self.api = ObjectApi(store or ObjectStore(), ServedKinds(catalogue()), lambda: self.now)
-        furnish(self.api)
+        make_initial_objects(self.api)
         self.kubelets = Kubelets(self.api, HollowSettings(**settings))
         self._watches = {
             name: TableWatch(self.api.store, name, Selection(), self.api.store.version)

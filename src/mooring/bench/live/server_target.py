@@ -21,8 +21,8 @@ from .cluster_view import (
     bind_claim,
     check_nodes,
 )
+from .control_plane import ControlPlane
 from .object_writer import ObjectKey, ObjectWriter, clean
-from .plane import Plane
 from .processes import SchedulerProcess
 
 # Between two checks whether pods are still awaited. Placements are timed when they are
@@ -40,7 +40,7 @@ class ServerTarget:
 
     def __init__(
         self,
-        plane: Plane,
+        plane: ControlPlane,
         scheduler: SchedulerProcess,
         progress: Callable[[int], None] = lambda placed: None,
     ) -> None:

@@ -277,7 +277,7 @@ class DaemonSetController(Controller):
         item = self.cluster.read(DAEMON_SETS, key)
         if item is None or "deletionTimestamp" in item["metadata"]:
             return None
-        self._adoption.settle(item, key)
+        self._adoption.adopt_and_release(item, key)
         revisions = Revisions.of(self.cluster, item)
         at, present = self._round(item), revisions.present_hash
         plan_changes(at, DaemonSetPlan.of(item["spec"], present, len(at.wanted), self.cluster.now))

@@ -61,7 +61,7 @@ class DeploymentSets:
         latest = max((revision_of(each) for each in self.old), default=0)
         return max(revision_of(self.new) if self.new is not None else 0, latest + 1)
 
-    def were_meant_for_another(self, size: int) -> bool:
+    def had_other_size(self, size: int) -> bool:
         """Whether the size of the deployment has changed since its sets got theirs."""
         known = (_number(each, _DESIRED) for each in self.all if each["spec"]["replicas"])
         return any(each not in (None, size) for each in known)
@@ -160,7 +160,7 @@ class DeploymentController(Controller):
             return None
         if "deletionTimestamp" in item["metadata"]:
             return self._report(item)
-        self._adoption.settle(item, key)
+        self._adoption.adopt_and_release(item, key)
         if item["spec"].get("paused"):
             self._rescale(item, self._sets(item))
         else:
@@ -183,7 +183,7 @@ class DeploymentController(Controller):
     def _advance(self, item: Json) -> None:
         """Takes one step towards the present template."""
         sets, plan = self._sets(item), RolloutPlan.of(item["spec"])
-        if not plan.recreates and sets.were_meant_for_another(plan.size):
+        if not plan.recreates and sets.had_other_size(plan.size):
             self._rescale(item, sets)
             return
         old = [version_of(each) for each in sets.old]

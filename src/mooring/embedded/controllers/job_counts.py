@@ -160,7 +160,7 @@ class JobTally:
     failed_indexes: set[int] = field(default_factory=set)
     #: How often each index has failed, and when it did last.
     index_failures: dict[int, tuple[int, float]] = field(default_factory=dict)
-    _spared: set[str] = field(default_factory=set)
+    _removed: set[str] = field(default_factory=set)
     _verdicts: dict[str, PodFailure] = field(default_factory=dict)
 
     @classmethod
@@ -174,12 +174,12 @@ class JobTally:
         tally.failed = max(status.get("failed", 0) - failed, 0)
         return tally
 
-    def spare(self, pods: Iterable[PodItem]) -> None:
+    def note_removed(self, pods: Iterable[PodItem]) -> None:
         """Notes pods that the job itself removes, so that they do not count as failed."""
-        self._spared.update(pod.uid for pod in pods)
+        self._removed.update(pod.uid for pod in pods)
 
-    def is_spared(self, pod: PodItem) -> bool:
-        return pod.uid in self._spared
+    def is_removed_by_job(self, pod: PodItem) -> bool:
+        return pod.uid in self._removed
 
     def take(self, pod: PodItem) -> PodFailure:
         """Returns what the failure of a pod means; decided once per pod."""
@@ -201,9 +201,9 @@ class JobTally:
         """Counts a pod that is gone."""
         if pod.phase == "Succeeded":
             self.succeeded += 1
-        elif pod.uid not in self._spared and self.take(pod).counts:
+        elif pod.uid not in self._removed and self.take(pod).counts:
             self.failed += 1
-        self._spared.discard(pod.uid)
+        self._removed.discard(pod.uid)
         self._verdicts.pop(pod.uid, None)
 
 
@@ -233,7 +233,9 @@ class JobCounts:
         spec, status = item["spec"], item.get("status") or {}
         active = [pod for pod in pods if pod.active]
         done = [pod for pod in pods if pod.phase == "Succeeded"]
-        failed = [pod for pod in pods if tally.judge.has_failed(pod) and not tally.is_spared(pod)]
+        failed = [
+            pod for pod in pods if tally.judge.has_failed(pod) and not tally.is_removed_by_job(pod)
+        ]
         # Each is looked at, whatever it counts: it may end the job or its index.
         counted = [pod for pod in failed if tally.take(pod).counts]
         stopping = [pod for pod in pods if pod.is_stopping]

@@ -134,7 +134,7 @@ class JobController(Controller):
         ended = find_ending(item)
         if ended:
             return self._expire(item, ended)
-        self._adoption.settle(item, key)
+        self._adoption.adopt_and_release(item, key)
         counts, tally = self._count(item)
         result = outcome(item, counts, tally, self.cluster.now)
         if result is not None:
@@ -181,7 +181,7 @@ class JobController(Controller):
         going = surplus(item, counts, now)
         if going:
             # They did nothing wrong, so they do not count as failures.
-            tally.spare(going[:ROUND])
+            tally.note_removed(going[:ROUND])
             self._remove(item, going[:ROUND])
             return len(going) > ROUND, None
         if counts.missing <= 0:

@@ -90,7 +90,7 @@ class Adoption:
         self._dependents = dependents
         #: By namespace, then by key of the owner.
         self._selectors: dict[str, dict[str, tuple[str, Selector]]] = {}
-        self._suspects: dict[str, set[str]] = {}
+        self._candidates: dict[str, set[str]] = {}
 
     def keys_of_owner(self, seen: ItemChange) -> Iterator[str]:
         """Yields the key of an owner; notes what a new one may adopt."""
@@ -98,12 +98,12 @@ class Adoption:
         of_namespace = self._selectors.setdefault(item.namespace, {})
         if seen.after is None:
             of_namespace.pop(item.key, None)
-            self._suspects.pop(item.key, None)
+            self._candidates.pop(item.key, None)
         elif seen.before is None:
             selector = self._read(item)
             if selector is not None:
                 of_namespace[item.key] = (item.uid, selector)
-                self._suspect_all(item, selector)
+                self._note_candidates(item, selector)
         yield item.key
 
     def keys_of_dependent(self, seen: ItemChange) -> Iterator[str]:
@@ -113,21 +113,21 @@ class Adoption:
         if seen.after is not None:
             yield from self._owner_of(seen.after)
             if _may_change_hands(seen):
-                yield from self._suspicious(seen.after)
+                yield from self._possible_owners(seen.after)
 
-    def settle(self, owner: Json, key: str) -> None:
+    def adopt_and_release(self, owner: Json, key: str) -> None:
         """Adopts and releases the objects that were noted for an owner."""
-        suspects = self._suspects.pop(key, None)
+        candidates = self._candidates.pop(key, None)
         selector = selector_of(owner)
-        if not suspects or selector is None:
+        if not candidates or selector is None:
             return
-        for each in sorted(suspects):
+        for each in sorted(candidates):
             item = self._cluster.cache.items(self._dependents).get(each)
             if item is not None:
-                self._settle(owner, selector, item)
+                self._adopt_or_release(owner, selector, item)
         self._cluster.cache.catch_up()
 
-    def _settle(self, owner: Json, selector: Selector, item: Item) -> None:
+    def _adopt_or_release(self, owner: Json, selector: Selector, item: Item) -> None:
         uid, selected = owner["metadata"]["uid"], selector.matches(item.labels)
         if not self._suits(owner["metadata"]["name"], item.name):
             return
@@ -145,23 +145,23 @@ class Adoption:
         if owner is not None and owner.table == self._owners:
             yield owner.key
 
-    def _suspicious(self, item: Item) -> Iterator[str]:
+    def _possible_owners(self, item: Item) -> Iterator[str]:
         manager = item.controller
         for key, (uid, selector) in self._selectors.get(item.namespace, {}).items():
             if manager is not None and manager.uid != uid:
                 continue
             if selector.matches(item.labels) is (manager is None):
-                self._suspects.setdefault(key, set()).add(item.key)
+                self._candidates.setdefault(key, set()).add(item.key)
                 yield key
 
-    def _suspect_all(self, owner: Item, selector: Selector) -> None:
+    def _note_candidates(self, owner: Item, selector: Selector) -> None:
         found = {
             each.key
             for each in self._cluster.cache.unmanaged(self._dependents, owner.namespace)
             if selector.matches(each.labels)
         }
         if found:
-            self._suspects.setdefault(owner.key, set()).update(found)
+            self._candidates.setdefault(owner.key, set()).update(found)
 
     def _read(self, owner: Item) -> Selector | None:
         item = self._cluster.read(self._owners, owner.key)

@@ -190,12 +190,12 @@ class ClaimController(Controller):
 
     def reconcile(self, key: str) -> float | None:
         if not key.startswith(_CLASS):
-            self._settle(key)
+            self._bind_claim(key)
             return None
         # Volumes came, or the class itself: the claim that waits longest is first.
         pending = self._pending.get(key.removeprefix(_CLASS), {})
         for each in list(pending):
-            self._settle(each)
+            self._bind_claim(each)
             self.cluster.cache.catch_up()
         return None
 
@@ -225,7 +225,7 @@ class ClaimController(Controller):
             if self._pending.get(seen.after.storage_class):
                 yield f"{_CLASS}{seen.after.storage_class}"
 
-    def _settle(self, key: str) -> None:
+    def _bind_claim(self, key: str) -> None:
         claim = self.cluster.read(CLAIMS, key)
         if claim is None or "deletionTimestamp" in claim["metadata"]:
             return

@@ -134,7 +134,7 @@ class ReplicaSetController(Controller):
             return None
         if "deletionTimestamp" in item["metadata"]:
             return self._report(item)
-        self._adoption.settle(item, key)
+        self._adoption.adopt_and_release(item, key)
         try:
             wait = self._scale(item)
         except RequestRefused as refusal:

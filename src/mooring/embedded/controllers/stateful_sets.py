@@ -37,7 +37,7 @@ class ClaimKeeper:
             if each is not None
         )
 
-    def furnish(self, item: Json, pod: Json) -> None:
+    def give_claims(self, item: Json, pod: Json) -> None:
         """Gives a pod its claims, and makes those that are missing."""
         metadata, name = item["metadata"], pod["metadata"]["name"]
         volumes = {}
@@ -54,7 +54,7 @@ class ClaimKeeper:
             kept = [each for each in others if each["name"] not in volumes]
             pod["spec"]["volumes"] = [*kept, *volumes.values()]
 
-    def settle(self, item: Json, pod: PodItem, *, condemned: bool) -> None:
+    def set_owners(self, item: Json, pod: PodItem, *, condemned: bool) -> None:
         """Sets the owners of a pod's claims by the retention policy."""
         known, uid = self.cluster.cache.items(CLAIMS), item["metadata"]["uid"]
         for key, _ in _claims(item, pod.name):
@@ -195,7 +195,7 @@ class StatefulSetController(Controller):
         item = self.cluster.read(STATEFUL_SETS, key)
         if item is None or "deletionTimestamp" in item["metadata"]:
             return None
-        self._adoption.settle(item, key)
+        self._adoption.adopt_and_release(item, key)
         revisions = Revisions.of(self.cluster, item, REVISION_HASH_LABEL)
         before = self._round(item, revisions)
         self._settle_claims(before)
@@ -289,7 +289,7 @@ class StatefulSetController(Controller):
         pod["spec"]["hostname"] = name
         if item["spec"].get("serviceName"):
             pod["spec"]["subdomain"] = item["spec"]["serviceName"]
-        self._claims.furnish(item, pod)
+        self._claims.give_claims(item, pod)
         self._keeper.create(item, pod)
         return True
 
@@ -301,7 +301,7 @@ class StatefulSetController(Controller):
     def _settle_claims(self, at: StatefulSetState) -> None:
         if at.item["spec"].get("volumeClaimTemplates"):
             for ordinal, pod in at.pods.items():
-                self._claims.settle(at.item, pod, condemned=ordinal not in at.ordinals)
+                self._claims.set_owners(at.item, pod, condemned=ordinal not in at.ordinals)
 
     def _report(self, at: StatefulSetState) -> float | None:
         item, least = at.item, at.item["spec"].get("minReadySeconds", 0)

@@ -205,7 +205,7 @@ class Kubelets:
         key = entry.key
         if life.is_finished or (life.grace is not None and not life.is_running):
             if life.grace is not None:
-                self._pods.let_go(key, life.uid)
+                self._pods.finish_deletion(key, life.uid)
             return
         if not life.is_running:
             refusal = admit(pod, host.node, host.pods.values(), coexists=host.coexists)
@@ -233,7 +233,7 @@ class Kubelets:
         if life.is_finished:
             self._forget(entry.key)
             if life.grace is not None:
-                self._pods.let_go(entry.key, life.uid)
+                self._pods.finish_deletion(entry.key, life.uid)
         elif life.grace is not None or moved:
             self._look_ahead(entry.key, kept)
         elif kept.without_image:
@@ -263,7 +263,7 @@ class Kubelets:
                 self._forget(key)
             case Turn.STOP:
                 self._forget(key)
-                self._pods.let_go(key, kept.uid)
+                self._pods.finish_deletion(key, kept.uid)
 
     def _start(self, key: str, kept: KeptPod) -> None:
         if kept.life.has_claims and self._is_refused(key, kept):

@@ -245,7 +245,7 @@ class PodWriter:
         event = event_object(about, text, EventSource("kubelet", node), self.now)
         self._api.create(self._api.kinds["events"], entry.namespace, event)
 
-    def let_go(self, key: str, uid: str) -> None:
+    def finish_deletion(self, key: str, uid: str) -> None:
         """Writes that a pod has ended, and completes its deletion."""
         now = self.now
         entry = self.write(key, uid, lambda pod: _interrupt(pod, now))

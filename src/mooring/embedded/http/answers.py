@@ -209,7 +209,7 @@ class WatchStream:
     ) -> web.StreamResponse:
         """Sends events until the client goes or the time is up."""
         watch, first = self._start(asked)
-        await self._store.until_settled(watch.version)
+        await self._store.until_safe(watch.version)
         response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache"})
         response.enable_chunked_encoding()
         await response.prepare(request)

@@ -192,7 +192,7 @@ class Router:
     async def _final(self, refusal: RequestRefused) -> RequestRefused:
         """Waits until the state behind a refusal is on disk; returns the refusal, or the disk's."""
         try:
-            await self._api.store.until_settled(self._api.store.version)
+            await self._api.store.until_safe(self._api.store.version)
         except RequestRefused as worse:
             return worse
         return refusal

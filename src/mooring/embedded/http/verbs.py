@@ -99,7 +99,7 @@ class ObjectVerbs:
         warnings: Sequence[str] = (),
     ) -> web.StreamResponse:
         want = read_accept(request.headers.get("Accept", ""))
-        await self._api.store.until_settled(entry.version)
+        await self._api.store.until_safe(entry.version)
         if want.form:
             return send_form(request.query, at.kind, want, [entry])
         response = json_bytes(body_of(at.kind, entry), code)
@@ -117,7 +117,7 @@ class ObjectVerbs:
         listed = list_entries(
             store, at.kind.table, selection, requests.read_list_request(request.query)
         )
-        await store.until_settled(listed.version)
+        await store.until_safe(listed.version)
         if want.form:
             return send_form(request.query, at.kind, want, listed.entries, listed)
         return await send_list(request, at.kind, listed)
@@ -179,7 +179,7 @@ class ObjectVerbs:
         done = self._api.delete(at.kind, at.namespace, at.name, options)
         if not done.gone or at.kind.rules.shows_deleted:
             return await self._show(request, at, done.entry)
-        await self._api.store.until_settled(done.entry.version)
+        await self._api.store.until_safe(done.entry.version)
         uid = done.entry.object["metadata"]["uid"]
         return json_answer(success_status(at.kind, at.name, uid))
 
@@ -190,7 +190,7 @@ class ObjectVerbs:
             self._api.store, at.kind.table, selection, requests.read_list_request(request.query)
         )
         self._api.delete_all(at.kind, chosen.entries, options)
-        await self._api.store.until_settled(self._api.store.version)
+        await self._api.store.until_safe(self._api.store.version)
         return await send_list(request, at.kind, chosen)
 
     async def _read(self, request: web.BaseRequest, at: Address) -> tuple[Json, list[str]]:
@@ -264,7 +264,7 @@ class PartVerbs:
             raw = await self._read_scale(request, at, entry)
             options = requests.read_write_options(request.query)
             entry = set_scale(self._api, at.kind, at.namespace, at.name, raw, options)
-        await self._api.store.until_settled(entry.version)
+        await self._api.store.until_safe(entry.version)
         want, scale = (
             read_accept(request.headers.get("Accept", "")),
             scale_of(at.kind, entry.object),
@@ -293,7 +293,7 @@ class PartVerbs:
         content_type, body = request.headers.get("Content-Type", ""), await request.read()
         raw = read_object(content_type, body, at.kind.schema)
         entry = finalize(self._api, at.name, raw, requests.read_write_options(request.query))
-        await self._api.store.until_settled(entry.version)
+        await self._api.store.until_safe(entry.version)
         return json_bytes(entry.body)
 
     async def _post(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
@@ -307,7 +307,7 @@ class PartVerbs:
             evict(self._api, at.namespace, at.name, raw, options)
         else:
             bind(self._api, at.namespace, at.name or _name_in(raw), raw, options)
-        await self._api.store.until_settled(self._api.store.version)
+        await self._api.store.until_safe(self._api.store.version)
         return json_answer({**_SUCCESS, "code": 201}, 201)
 
 

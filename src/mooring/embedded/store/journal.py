@@ -91,15 +91,15 @@ class SqliteJournal:
         """Starts to write the changes of a store, from the running event loop."""
         loop = asyncio.get_running_loop()
 
-        def settle(version: int) -> None:
-            loop.call_soon_threadsafe(store.settle, version)
+        def mark_safe(version: int) -> None:
+            loop.call_soon_threadsafe(store.mark_safe, version)
 
         def fail(reason: str) -> None:
             loop.call_soon_threadsafe(store.fail, reason)
 
         store.journal = self
         self._thread = threading.Thread(
-            target=self._run, args=(settle, fail), name="mooring-journal", daemon=True
+            target=self._run, args=(mark_safe, fail), name="mooring-journal", daemon=True
         )
         self._thread.start()
 
@@ -121,13 +121,13 @@ class SqliteJournal:
                 raise _damage_error(self.path, row, kind, key, "its checksum does not match")
             yield kind, key, version, body
 
-    def _run(self, settle: Callable[[int], None], fail: Callable[[str], None]) -> None:
+    def _run(self, mark_safe: Callable[[int], None], fail: Callable[[str], None]) -> None:
         while True:
             batch, last = self._collect()
             if batch:
                 if not self._keep(batch, fail):
                     return
-                settle(batch[-1][2])
+                mark_safe(batch[-1][2])
             if last:
                 return
 

@@ -178,7 +178,7 @@ class Journal(Protocol):
     """Keeps writes beyond the life of the process."""
 
     def append(self, table: str, entry: StoredObject, *, gone: bool) -> None:
-        """Takes a write; calls `ObjectStore.settle` once it is safe."""
+        """Takes a write; calls `ObjectStore.mark_safe` once it is safe."""
 
 
 class ObjectStore:
@@ -187,11 +187,11 @@ class ObjectStore:
     def __init__(self, version: int = 1, history_limit: int = HISTORY_LIMIT) -> None:
         self.version = version
         #: Everything up to this version is safe, and may be shown.
-        self.settled = version
+        self.safe_version = version
         self.journal: Journal | None = None
         self._tables: dict[str, Table] = {}
         self._history_limit = history_limit
-        self._unsettled: set[asyncio.Future[None]] = set()
+        self._waiting_for_disk: set[asyncio.Future[None]] = set()
         self._kept: dict[str, list[tuple[str, int, bytes]]] = {}
         self._failure = ""
         self._listeners: dict[str, list[Listener]] = {}
@@ -238,37 +238,37 @@ class ObjectStore:
     @property
     def visible(self) -> int:
         """The newest version that lists show; while the disk fails, the last safe one."""
-        return self.settled if self._failure else self.version
+        return self.safe_version if self._failure else self.version
 
-    def settle(self, version: int) -> None:
+    def mark_safe(self, version: int) -> None:
         """Marks everything up to a version as safe."""
         self._failure = ""
-        self.settled = version
-        _wake(self._unsettled)
+        self.safe_version = version
+        _wake(self._waiting_for_disk)
         for table in self._tables.values():
             _wake(table.waiting)
 
     def fail(self, reason: str) -> None:
-        """Refuses writes until `settle` is called, because nothing can be kept."""
+        """Refuses writes until `mark_safe` is called, because nothing can be kept."""
         self._failure = reason
-        _wake(self._unsettled)
+        _wake(self._waiting_for_disk)
 
     async def until_writable(self) -> None:
         """Waits until writes are not refused any more."""
         while self._failure:
-            await _wait(self._unsettled)
+            await _wait(self._waiting_for_disk)
 
-    async def until_settled(self, version: int) -> None:
+    async def until_safe(self, version: int) -> None:
         """Waits until a version is safe; raises if the disk fails."""
-        while self.settled < version:
+        while self.safe_version < version:
             if self._failure:
                 raise self._refusal()
-            await _wait(self._unsettled)
+            await _wait(self._waiting_for_disk)
 
     async def until_changed(self, name: str, since: int) -> None:
         """Waits until a table has safe changes after a version."""
         table = self._tables[name]
-        while not table.changes(since, self.settled):
+        while not table.changes(since, self.safe_version):
             await _wait(table.waiting)
 
     def _refusal(self) -> RequestRefused:
@@ -290,7 +290,7 @@ class ObjectStore:
         if self.journal is not None:
             self.journal.append(name, change.after, gone=change.gone)
         else:
-            self.settled = change.version
+            self.safe_version = change.version
             _wake(table.waiting)
         for listener in self._listeners.get(name, ()):
             listener(change)

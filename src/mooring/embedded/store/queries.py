@@ -274,10 +274,10 @@ class TableWatch:
     def ready(self) -> list[WatchEvent]:
         """Returns the events since the last call."""
         store = self._store
-        changes = store.table(self._name).changes(self.version, store.settled)
+        changes = store.table(self._name).changes(self.version, store.safe_version)
         # Nothing of this kind happened up to here, so resuming from here is as good and is
         # remembered for longer.
-        self.version = max(self.version, store.settled)
+        self.version = max(self.version, store.safe_version)
         return list(self._events_of(changes))
 
     async def events(self) -> AsyncIterator[list[WatchEvent]]:

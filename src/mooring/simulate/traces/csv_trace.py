@@ -78,7 +78,7 @@ def read_rows(path: Path, key: str = "") -> Iterator[CsvRow]:
 def _expect_name(row: CsvRow, key: str, seen: set[str]) -> None:
     name = row.text(key)
     if not name or name in seen:
-        raise row.problem(key, "there is one already" if name else "must not be empty")
+        raise row.problem(key, "occurs more than once" if name else "must not be empty")
     seen.add(name)
 
 
@@ -276,7 +276,7 @@ def _models(row: CsvRow) -> NodeResources:
         return {}
     models = row.text("gpu_spec").split("|")
     if "" in models:
-        raise row.problem("gpu_spec", "names no model in one place")
+        raise row.problem("gpu_spec", "must not have an empty model")
     term = {"matchExpressions": [{"key": MODEL, "operator": "In", "values": models}]}
     rule = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     return {"affinity": {"nodeAffinity": rule}}

@@ -60,7 +60,7 @@ class _Version(Wire, frozen=True):
     git_version: str = "unknown"
 
 
-class Plane:
+class ControlPlane:
     """An API server. Requests and watches make progress only within `run`."""
 
     def __init__(self, kubeconfig: Path, loop: asyncio.AbstractEventLoop, api: Api) -> None:
@@ -106,7 +106,7 @@ class Plane:
 
 
 @contextmanager
-def open_plane(kubeconfig: Path) -> Iterator[Plane]:
+def open_control_plane(kubeconfig: Path) -> Iterator[ControlPlane]:
     """Connects to an API server that has neither nodes nor pods.
 
     On any other, figures would mean nothing, and the measured scheduler would place foreign pods.
@@ -118,7 +118,7 @@ def open_plane(kubeconfig: Path) -> Iterator[Plane]:
         loop.run_until_complete(api.__aenter__())
         try:
             loop.run_until_complete(_check_empty(api, kubeconfig))
-            plane = Plane(kubeconfig, loop, api)
+            plane = ControlPlane(kubeconfig, loop, api)
             try:
                 yield plane
             finally:

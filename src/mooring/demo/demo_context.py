@@ -1,4 +1,4 @@
-"""What chapters use: the cluster, the scheduler and its figures, and a narrator."""
+"""What chapters use: the cluster, the scheduler and its figures, and a display."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from mooring.objects.pod import Pod
 from .demo_client import DemoClient, PodView
 
 
-class BrokenPromise(Exception):
-    """A promise of the demo that the cluster did not keep."""
+class CheckFailed(Exception):
+    """The cluster is not as the demo expects."""
 
-    def __init__(self, promised: str, seen: str) -> None:
-        super().__init__(f"promised: {promised}\nseen: {seen}")
-        self.promised = promised
+    def __init__(self, expected: str, seen: str) -> None:
+        super().__init__(f"expected: {expected}\nseen: {seen}")
+        self.expected = expected
         self.seen = seen
 
 
@@ -91,7 +91,7 @@ _PATIENCE_SECONDS = 180.0
 _LOOK_SECONDS = 0.02
 
 
-class Narrator(Protocol):
+class DemoDisplay(Protocol):
     """Shows the demo to the user."""
 
     def show_chapter(self, number: int, total: int, title: str, about: str) -> None:
@@ -100,8 +100,8 @@ class Narrator(Protocol):
     def show_command(self, command: str) -> None:
         """Shows the command that does what the demo does next."""
 
-    def show_promise(self, promise: str) -> None:
-        """Shows a promise that was kept."""
+    def show_check(self, expected: str) -> None:
+        """Shows something that was expected and is so."""
 
     def show_quote(self, text: str) -> None:
         """Shows a message of the cluster."""
@@ -120,12 +120,12 @@ class Narrator(Protocol):
 
 
 @dataclass(kw_only=True)
-class Stage:
-    """The cluster of the demo, its scheduler, and the narrator."""
+class DemoContext:
+    """The cluster of the demo, its scheduler, and the display."""
 
     client: DemoClient
     pods: PodView
-    narrator: Narrator
+    display: DemoDisplay
     engine: Engine
     observations: Observations
     #: Seconds to read a step before the demo goes on.
@@ -136,30 +136,30 @@ class Stage:
         """Leaves time to read."""
         await asyncio.sleep(self.pace)
 
-    def promise(self, promised: str, kept: bool, seen: object) -> None:
-        """Shows a promise that is kept; raises BrokenPromise for one that is not."""
-        if not kept:
-            raise BrokenPromise(promised, str(seen))
-        self.narrator.show_promise(promised)
+    def check(self, expected: str, is_so: bool, seen: object) -> None:
+        """Shows what was expected; raises CheckFailed if it is not so."""
+        if not is_so:
+            raise CheckFailed(expected, str(seen))
+        self.display.show_check(expected)
 
     async def until(
-        self, promised: str, kept: Callable[[], bool], seen: Callable[[], object]
+        self, expected: str, is_so: Callable[[], bool], seen: Callable[[], object]
     ) -> None:
-        """Waits until the pods are as promised, and shows the promise."""
-        await self._patiently(promised, self._pods_are(kept), seen)
-        self.narrator.show_promise(promised)
+        """Waits until the pods are as expected, and shows that."""
+        await self._patiently(expected, self._pods_are(is_so), seen)
+        self.display.show_check(expected)
 
     async def until_gone(self, app: str) -> None:
         """Waits until nothing is left of a workload that was deleted."""
-        promised = f"all pods of {app} are gone"
+        expected = f"all pods of {app} are gone"
         await self._patiently(
-            promised,
+            expected,
             self._pods_are(lambda: not self.pods.of(app)),
             lambda: f"{len(self.pods.of(app))} are still there",
         )
 
-    async def until_event(self, promised: str, reason: str, message: str, count: int) -> None:
-        """Waits until so many pods have such an event, and shows the promise and the message."""
+    async def until_event(self, expected: str, reason: str, message: str, count: int) -> None:
+        """Waits until so many pods have such an event, and shows that and the message."""
         found: list[str] = []
 
         async def there_are() -> None:
@@ -169,15 +169,15 @@ class Stage:
                     return
                 await asyncio.sleep(_LOOK_SECONDS)
 
-        await self._patiently(promised, there_are(), lambda: found)
-        self.narrator.show_promise(promised)
-        self.narrator.show_quote(message)
+        await self._patiently(expected, there_are(), lambda: found)
+        self.display.show_check(expected)
+        self.display.show_quote(message)
 
-    async def until_told(self, promised: str, reason: str, words: str) -> None:
-        """Waits for an event that contains some words, and shows the promise and the event."""
+    async def until_event_with(self, expected: str, reason: str, words: str) -> None:
+        """Waits for an event that contains some words, and shows that and the event."""
         found: list[str] = []
 
-        async def is_told() -> None:
+        async def is_there() -> None:
             while True:
                 messages = [each["message"] for each in await self.client.events(reason)]
                 found[:] = [each for each in messages if words in each]
@@ -185,9 +185,9 @@ class Stage:
                     return
                 await asyncio.sleep(_LOOK_SECONDS)
 
-        await self._patiently(promised, is_told(), lambda: found or ["no such event"])
-        self.narrator.show_promise(promised)
-        self.narrator.show_quote(found[-1])
+        await self._patiently(expected, is_there(), lambda: found or ["no such event"])
+        self.display.show_check(expected)
+        self.display.show_quote(found[-1])
 
     def figures(self) -> DecisionFigures:
         """Returns the figures of decisions so far."""
@@ -201,22 +201,22 @@ class Stage:
         for queued in (*self.engine.queue, *self.engine.queue.in_flight):
             if queued.pod.key == f"default/{name}":
                 return queued.pod
-        raise BrokenPromise(f"pod {name} waits in the queue", "it is not there")
+        raise CheckFailed(f"pod {name} waits in the queue", "it is not there")
 
-    async def _pods_are(self, kept: Callable[[], bool]) -> None:
-        while not kept():
+    async def _pods_are(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
             await self.pods.change()
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _patiently(
-        self, promised: str, outcome: Awaitable[None], seen: Callable[[], object]
+        self, expected: str, outcome: Awaitable[None], seen: Callable[[], object]
     ) -> None:
         try:
-            with self.narrator.show_waiting(promised, seen):
+            with self.display.show_waiting(expected, seen):
                 async with asyncio.timeout(self.patience):
                     await outcome
         except TimeoutError:
-            raise BrokenPromise(promised, str(seen())) from None
+            raise CheckFailed(expected, str(seen())) from None
 
 
 @dataclass(frozen=True)
@@ -225,4 +225,4 @@ class Chapter:
 
     title: str
     about: str
-    play: Callable[[Stage], Awaitable[None]]
+    run: Callable[[DemoContext], Awaitable[None]]

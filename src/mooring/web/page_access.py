@@ -25,7 +25,7 @@ _ENTER = "enter/"
 _CODE_SECONDS = 15 * 60.0
 
 
-class Entry:
+class PageAccess:
     """Lets in clients that have the token, or that opened the address with the code in time."""
 
     def __init__(self, token: str | None = None, clock: Callable[[], float] = monotonic) -> None:

@@ -1,4 +1,4 @@
-"""The chapters of the demo, in order, and how they are played."""
+"""The chapters of the demo, in order, and how they run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mooring.engine import Engine
 
 from . import resource_chapters, workload_chapters
 from .demo_client import PodView, connect_client
+from .demo_context import Chapter, DemoContext, DemoDisplay
 from .resource_chapters import DEVICES
-from .stage import Chapter, Narrator, Stage
 from .workload_chapters import GANGS
 
 CHAPTERS = (
@@ -28,33 +28,33 @@ CHAPTERS = (
 )
 
 
-async def play_story(
-    kubeconfig: Path, engine: Engine, observations: Observations, narrator: Narrator, pace: float
+async def run_all_chapters(
+    kubeconfig: Path, engine: Engine, observations: Observations, display: DemoDisplay, pace: float
 ) -> None:
-    """Plays all chapters on a cluster that is ready; raises BrokenPromise."""
+    """Runs all chapters on a cluster that is ready; raises CheckFailed."""
     async with connect_client(kubeconfig) as client:
         pods = PodView(client.api)
-        stage = Stage(
+        demo = DemoContext(
             client=client,
             pods=pods,
-            narrator=narrator,
+            display=display,
             engine=engine,
             observations=observations,
             pace=pace,
         )
         watching = asyncio.create_task(pods.follow())
         try:
-            await play_chapters(stage, CHAPTERS)
+            await run_chapters(demo, CHAPTERS)
         finally:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
 
 
-async def play_chapters(stage: Stage, chapters: tuple[Chapter, ...]) -> None:
-    """Plays chapters one after the other."""
+async def run_chapters(demo: DemoContext, chapters: tuple[Chapter, ...]) -> None:
+    """Runs chapters one after the other."""
     for number, chapter in enumerate(chapters, 1):
-        stage.narrator.show_chapter(number, len(chapters), chapter.title, chapter.about)
-        await stage.pause()
-        await chapter.play(stage)
-        await stage.pause()
+        demo.display.show_chapter(number, len(chapters), chapter.title, chapter.about)
+        await demo.pause()
+        await chapter.run(demo)
+        await demo.pause()
