@@ -1,7 +1,7 @@
-"""Prints how large the rooms of the code are: `python -m tools.house [FOLDER]`.
+"""Prints how large files and functions are: `python -m tools.house [FOLDER]`.
 
-Files, lines per file and per function, files that only one other file imports, and names that occur
-twice. Compare the output of two commits to see what a change did to the layout.
+It counts files, lines per file and per function, files that only one other file imports, and names
+that occur twice. Compare the output of two commits to see what a change did to the layout.
 """
 
 from __future__ import annotations
