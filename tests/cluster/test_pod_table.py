@@ -89,6 +89,28 @@ def test_it_follows_every_change() -> None:
     assert lesser(made, 9, "one", "two") == {"one": ["c"], "two": ["a"]}
 
 
+def test_pods_that_came_since_it_was_last_asked() -> None:
+    made = cluster(node("one"), node("two"))
+    assert lesser(made, 9, "one", "two") == {}
+
+    for name in "abcd":
+        made.put_pod(running(name, "one", 1))
+    made.put_pod(running("a", "one", 2))
+    made.put_pod(running("c", "one", 1, start=5))
+    made.put_pod(running("d", "two", 1))
+    made.remove_pod("default/b")
+    table = made.nodes.pod_table()
+    assert [table.has_below(priority) for priority in (1, 2, 3)] == [False, True, True]
+    assert table.restarts == 1
+    assert lesser(made, 2, "one", "two") == {"one": ["c"], "two": ["d"]}
+    assert lesser(made, 9, "one", "two") == {"one": ["a", "c"], "two": ["d"]}
+    made.remove_pod("default/a")
+    assert [table.has_below(priority) for priority in (1, 2, 3)] == [False, True, True]
+    made.remove_pod("default/c")
+    made.remove_pod("default/d")
+    assert not table.has_below(9)
+
+
 def test_what_each_asks_for() -> None:
     made = cluster(node("one", gpu=8), running("a", "one", 1, cpu=2), running("b", "one", gpu=3))
     found = made.nodes.lesser_pods(9, np.array([0]))

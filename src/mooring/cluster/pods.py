@@ -67,10 +67,16 @@ class LesserPods:
 
 
 class PodTable:
-    """One slot per placed pod; slots of pods that are gone are reused."""
+    """One slot per placed pod; slots of pods that are gone are reused.
+
+    A pod gets its slot when the slots are next asked for: where no priority is lower than another,
+    they never are.
+    """
 
     def __init__(self, columns: Columns, placed: Iterable[tuple[int, Pod]]) -> None:
         self._columns = columns
+        #: The pods without a slot and their rows, by uid, in the order in which they came.
+        self._new: dict[str, tuple[Pod, int]] = {}
         self._free: list[int] = []
         #: Whether anybody asked since the last sweep.
         self.is_asked = True
@@ -98,16 +104,14 @@ class PodTable:
         return pod
 
     def add(self, pod: Pod, row: int) -> None:
-        slot = self._new_slot(pod)
-        self._rows[slot] = row
-        self._order[slot] = self._arrivals
-        self._arrivals += 1
-        self._usage.clear(slot)
-        self._usage.count(pod, slot, 1, self._columns.resources)
-        self._describe(pod, slot)
+        self._new[pod.uid] = pod, row
         self._at_priority[pod.priority] += 1
 
     def remove(self, pod: Pod) -> None:
+        known = self._new.pop(pod.uid, None)
+        if known is not None:
+            self._leave_priority(known[0].priority)
+            return
         slot = self._slots.pop(pod.uid)
         self._leave_priority(int(self._priorities[slot]))
         self._pods[slot] = None
@@ -116,13 +120,20 @@ class PodTable:
 
     def replace(self, pod: Pod) -> None:
         """Takes in a newer form of a pod that counts for the same."""
-        slot = self._slots[pod.uid]
-        if start_of(pod) != self._starts[slot]:
+        known = self._new.get(pod.uid)
+        if known is not None:
+            before, row = known
+            self._new[pod.uid] = pod, row
+        else:
+            slot = self._slots[pod.uid]
+            before, row = self.pod(slot), int(self._rows[slot])
+            self._describe(pod, slot)
+        if before.status is not pod.status and start_of(before) != start_of(pod):
             self.restarts += 1
-            self._restarted.append(int(self._rows[slot]))
-        self._leave_priority(int(self._priorities[slot]))
-        self._describe(pod, slot)
-        self._at_priority[pod.priority] += 1
+            self._restarted.append(row)
+        if before.priority != pod.priority:
+            self._leave_priority(before.priority)
+            self._at_priority[pod.priority] += 1
 
     def _leave_priority(self, priority: int) -> None:
         self._at_priority[priority] -= 1
@@ -152,6 +163,7 @@ class PodTable:
 
         `on_row` has the pods of each row, by uid.
         """
+        self._give_slots()
         self._widen()
         self.is_asked = True
         if len(rows) <= _ROW_BY_ROW:
@@ -206,6 +218,18 @@ class PodTable:
         self._priorities[slot] = pod.priority
         self._starts[slot] = start_of(pod)
 
+    def _give_slots(self) -> None:
+        """Gives slots to the pods that came since the slots were last asked for."""
+        for pod, row in self._new.values():
+            slot = self._new_slot(pod)
+            self._rows[slot] = row
+            self._order[slot] = self._arrivals
+            self._arrivals += 1
+            self._usage.clear(slot)
+            self._usage.count(pod, slot, 1, self._columns.resources)
+            self._describe(pod, slot)
+        self._new.clear()
+
     def _new_slot(self, pod: Pod) -> int:
         if self._free:
             slot = self._free.pop()
@@ -230,6 +254,7 @@ class PodTable:
 
     def __iter__(self) -> Iterable[tuple[int, Pod]]:
         """Returns every pod with its row."""
+        self._give_slots()
         return ((int(self._rows[slot]), self.pod(slot)) for slot in self._slots.values())
 
 

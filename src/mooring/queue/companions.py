@@ -15,15 +15,17 @@ Kind = tuple[Hashable, ...]
 class LikePods:
     """Waiting pods that every hint answers alike. Never empty while it is filed."""
 
-    __slots__ = ("_pods", "companions", "filed", "kind")
+    __slots__ = ("_pods", "companions", "files", "kind", "topics")
 
     def __init__(self, kind: Kind, companions: Companions | None) -> None:
         self.kind = kind
         #: They and all others that fail where one of them does; None if nobody knows.
         self.companions = companions
         self._pods: dict[str, QueuedPod] = {}
+        #: The files of plugins that have them; those that have their companions instead are there.
+        self.files: list[dict[LikePods, None]] = []
         #: Each topic they are filed under, and where.
-        self.filed: list[tuple[TopicFile, Hashable]] = []
+        self.topics: list[tuple[TopicFile, Hashable]] = []
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(self._pods.values())
@@ -39,10 +41,11 @@ class LikePods:
         if self.companions is not None:
             self.companions.push(queued)
 
-    def remove(self, uid: str) -> None:
-        del self._pods[uid]
+    def remove(self, uid: str) -> QueuedPod:
+        """Removes and returns a pod that is here."""
         if self.companions is not None:
             self.companions.remove(uid)
+        return self._pods.pop(uid)
 
     @property
     def any(self) -> QueuedPod | None:
@@ -51,18 +54,20 @@ class LikePods:
 
 
 #: Like pods by a topic that they wait for; None are those that may wait for anything.
-TopicFile = dict[Hashable, dict[Kind, LikePods]]
+TopicFile = dict[Hashable, dict[LikePods, None]]
 
 
 class Companions:
     """Waiting pods that all fail where one does, of one or several templates. Never empty."""
 
-    __slots__ = ("_backing_off", "_ready", "is_represented", "key", "label", "members")
+    __slots__ = ("_backing_off", "_ready", "files", "is_represented", "key", "label", "members")
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
         #: The same pods by what hints tell apart.
-        self.members: dict[Hashable, LikePods] = {}
+        self.members: dict[LikePods, None] = {}
+        #: The files of plugins that have them.
+        self.files: list[dict[Companions, None]] = []
         #: Whether one of them was woken to be tried for all.
         self.is_represented = False
         #: The event that woke it, or the last one.

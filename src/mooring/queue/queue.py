@@ -260,7 +260,7 @@ class Queue:
         concerns: Callable[[Pod], bool] | None = None,
     ) -> None:
         """Wakes pods that the event may help, as the plugins that rejected them judge it."""
-        if not self._in_flight.pods and not self._places.unschedulable.kinds:
+        if not self._in_flight.pods and not self._places.unschedulable.filed:
             # Most of what happens is that a pod is placed while nobody waits.
             return
         self._latest = now
@@ -301,9 +301,10 @@ class Queue:
         for place in BACKING_OFF:
             while queued := self._places.next_backed_off(place, now):
                 self._make_active(queued, BACKOFF_COMPLETE, now)
-        if self._places.unschedulable.overdue(now) is None:
+        overdue = self._places.unschedulable.overdue(now)
+        if not overdue:
             return
-        while queued := self._places.unschedulable.overdue(now):
+        for queued in overdue:
             queued.flushed, queued.was_flushed = now, True
             self._move_by(queued, WakeAnswer.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
         self._record(self._listeners.identify(UNSCHEDULABLE_TIMEOUT, None, None))
@@ -398,7 +399,7 @@ class Queue:
                 return
             if answer is WakeAnswer.STAY and not companions.span_templates:
                 return
-        for like_pods in list(companions.members.values()):
+        for like_pods in list(companions.members):
             self._wake(like_pods, queue_event, concerns)
 
     def _send_one(self, companions: Companions, label: str) -> None:

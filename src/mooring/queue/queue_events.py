@@ -45,12 +45,10 @@ class QueueEvent(msgspec.Struct, frozen=True, eq=False):
 
     def is_about(self, uids: Container[str]) -> bool:
         """Whether the object is one of these pods."""
-        return any(isinstance(each, Pod) and each.uid in uids for each in (self.old, self.new))
-
-    @property
-    def pod_uids(self) -> set[str]:
-        """The pod that the event is about, if it is about one."""
-        return {each.uid for each in (self.old, self.new) if isinstance(each, Pod)}
+        old, new = self.old, self.new
+        return (isinstance(old, Pod) and old.uid in uids) or (
+            isinstance(new, Pod) and new.uid in uids
+        )
 
     def names(self, pod: Pod) -> bool:
         """Whether a wildcard event concerns this pod: if it carries an object, only that one."""

@@ -101,6 +101,8 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
     refusal: Rejected | None = None
     #: When it was last woken only because it had waited for too long.
     flushed: float = 0.0
+    #: When it has waited too long, while it waits for an event.
+    swept_at: float = 0.0
     #: Whether the attempt under way, or the next, is due to that alone.
     was_flushed: bool = False
     #: Whether trying it is so costly that it is tried rarely, and no plugin asked whether to.
