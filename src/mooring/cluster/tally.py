@@ -54,10 +54,12 @@ class PodMatch:
     def matches(self, pod: Pod) -> bool:
         if self.skip_terminating and pod.terminating:
             return False
-        return all(
-            (namespaces is None or pod.namespace in namespaces) and selector.matches(pod.labels)
-            for namespaces, selector in self.pairs
-        )
+        for namespaces, selector in self.pairs:
+            if namespaces is not None and pod.namespace not in namespaces:
+                return False
+            if not selector.matches(pod.labels):
+                return False
+        return True
 
     @property
     def anchor(self) -> Selector:

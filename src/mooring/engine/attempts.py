@@ -91,6 +91,8 @@ class Attempts:
         return self._placements.get(uid)
 
     def next_deadline(self) -> float | None:
+        if not self.waiting:
+            return None
         return min((at for each in self.waiting.values() for at in each.deadlines), default=None)
 
     # Decided

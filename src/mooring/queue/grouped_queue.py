@@ -325,7 +325,8 @@ class GroupedQueue(Queue):
         if self._is_held(entry):
             entry.replace(head)
         elif head.priority != entry.pod.priority:
-            self._places.replace(entry, head)
+            entry.replace(head)
+            self._places.refresh(entry)
         if entry.place is GATED:
             self._make_active(entry, _GROUP_CHANGE, now)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, get_args
 
 import msgspec
@@ -33,6 +34,7 @@ _LABELS = {
 }
 
 
+@cache
 def make_event(resource: Resource | str, action: Action) -> ClusterEvent:
     """Makes an event with kube-scheduler's label for it."""
     return ClusterEvent(resource, action, f"{resource}{_LABELS[action]}")
@@ -101,8 +103,11 @@ def node_events(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
 
 
 def _scaled_down(old: Pod, new: Pod) -> bool:
-    now_held = dict(new.held.requests)
-    return any(now_held.get(name, -1) < amount for name, amount in old.held.requests)
+    before, after = old.held.requests, new.held.requests
+    if before == after:
+        return False
+    now_held = dict(after)
+    return any(now_held.get(name, -1) < amount for name, amount in before)
 
 
 def _gates_eliminated(old: Pod, new: Pod) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import floor
+from math import floor, inf
 from typing import Any
 
 from mooring.framework.plugin_fence import PASSING
@@ -11,7 +11,14 @@ from mooring.objects.pod import Pod
 
 from .pod_heap import PodHeap
 from .queue_events import Listeners
-from .queued_pod import NOWHERE, UNSCHEDULABLE_PLACES, Place, QueuedPod
+from .queued_pod import (
+    ACTIVE,
+    BACKING_OFF,
+    NOWHERE,
+    UNSCHEDULABLE_PLACES,
+    Place,
+    QueuedPod,
+)
 from .waiting_pods import UnschedulablePods
 
 #: The order in which pods are tried: the smallest key first.
@@ -33,6 +40,7 @@ class Places:
         "_tell_of_order",
         "_uids",
         "_waiting",
+        "due",
         "unschedulable",
     )
 
@@ -55,6 +63,8 @@ class Places:
         self.unschedulable = UnschedulablePods(patience, listeners)
         self._waiting: dict[str, QueuedPod] = {}
         self._uids: dict[str, str] = {}
+        #: Before this moment no backoff ends, and nobody has waited too long.
+        self.due = inf
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -96,15 +106,17 @@ class Places:
         queued.place = place
         if heap is None:
             self.unschedulable.add(queued)
+            due = queued.swept_at
         else:
             heap.push(queued, key)
+            due = inf if place is ACTIVE else queued.expiry + 1
+        if due < self.due:
+            self.due = due
 
-    def replace(self, queued: QueuedPod, pod: Pod) -> None:
-        """Replaces a waiting pod by its newer value; it stays in its place, in its new order."""
-        queued.replace(pod)
-        if queued.place in UNSCHEDULABLE_PLACES and self.unschedulable.is_filed_as(queued):
-            return
-        self.move(queued, queued.place)
+    def refresh(self, queued: QueuedPod) -> None:
+        """Puts a pod that has changed in order; it stays in its place."""
+        if queued.place not in UNSCHEDULABLE_PLACES or not self.unschedulable.is_filed_as(queued):
+            self.move(queued, queued.place)
 
     def take(self, queued: QueuedPod) -> None:
         """Takes out a waiting pod."""
@@ -140,10 +152,15 @@ class Places:
         first = heap.head_key()
         return heap.head() if first is not None and first[0] < floor(now) else None
 
-    def backoff_end(self, place: Place) -> float | None:
-        """Returns when the next backoff is over: at the end of the second of its expiry."""
-        first = self._heaps[place].head_key()
-        return None if first is None else float(first[0] + 1)
+    def find_due(self) -> float:
+        """Returns when the next backoff ends or a pod has waited too long; infinity if never."""
+        due = self.unschedulable.next_sweep()
+        for place in BACKING_OFF:
+            first = self._heaps[place].head_key()
+            if first is not None:
+                # A backoff is over at the end of the second of its expiry.
+                due = min(due, float(first[0] + 1))
+        return due
 
     def _forget(self, queued: QueuedPod) -> None:
         pod = queued.pod
@@ -174,7 +191,7 @@ class Places:
         except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
             self._distrust(error)
             order = by_priority(queued.pod, queued.timestamp)
-        if place is Place.ACTIVE:
+        if place is ACTIVE:
             return order
         return queued.expiry, order
 
@@ -191,6 +208,7 @@ class Places:
         held = len(self.unschedulable) + sum(map(len, self._heaps.values()))
         assert held == len(self), f"{held} pods in places, but {len(self)} wait"
         assert len(self._uids) == len(self), f"{len(self._uids)} names for {len(self)} pods"
+        assert self.due <= self.find_due(), f"nothing is looked for before {self.due}"
         self.unschedulable.check()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from math import floor
+from math import floor, inf
 from typing import Any
 
 from mooring.framework.observe import UNOBSERVED, Observer
@@ -159,9 +159,9 @@ class Queue:
             self._enter(new, UNSCHEDULED_POD_UPDATE.label, now)
         else:
             before = self._places.unschedulable.companions(new.uid)
-            self._places.replace(queued, new)
-            if queued.place in UNSCHEDULABLE_PLACES:
-                self._reconsider(queued, old, now)
+            queued.replace(new)
+            if not self._reconsider(queued, old, now):
+                self._places.refresh(queued)
             if before is not None:
                 self._make_up_for(queued, before, now)
 
@@ -194,7 +194,7 @@ class Queue:
     def pop(self, now: float) -> QueuedPod | None:
         """Returns the pod to try next, which is in flight until `done` or `give_back`."""
         self._latest = now
-        if now != self._flushed:
+        if now >= self._places.due:
             self.flush(now)
         if self._representatives.followed:
             self._send_next(now)
@@ -294,20 +294,21 @@ class Queue:
 
     def flush(self, now: float) -> None:
         """Makes pods active whose backoff is over, and wakes those that have waited too long."""
-        if now == self._flushed:
+        places = self._places
+        if now < places.due or now == self._flushed:
             # Whatever came since is to wait for longer than this moment.
             return
         self._flushed = now
         for place in BACKING_OFF:
-            while queued := self._places.next_backed_off(place, now):
+            while queued := places.next_backed_off(place, now):
                 self._make_active(queued, BACKOFF_COMPLETE, now)
-        overdue = self._places.unschedulable.overdue(now)
-        if not overdue:
-            return
+        overdue = places.unschedulable.overdue(now)
         for queued in overdue:
             queued.flushed, queued.was_flushed = now, True
             self._move_by(queued, WakeAnswer.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
-        self._record(self._listeners.identify(UNSCHEDULABLE_TIMEOUT, None, None))
+        if overdue:
+            self._record(self._listeners.identify(UNSCHEDULABLE_TIMEOUT, None, None))
+        places.due = places.find_due()
 
     def wait_for_events(self) -> None:
         """Lets failed pods wait for an event from now on, however long that takes."""
@@ -320,11 +321,8 @@ class Queue:
             return now
         if self._representatives.followed:
             return now
-        ends = [self._places.backoff_end(place) for place in BACKING_OFF]
-        moments = [
-            end for end in (*ends, self._places.unschedulable.next_sweep()) if end is not None
-        ]
-        return max(now, min(moments)) if moments else None
+        due = self._places.find_due()
+        return None if due == inf else max(now, due)
 
     def check(self) -> None:
         """Raises AssertionError unless each pod is in exactly one place."""
@@ -344,15 +342,18 @@ class Queue:
             self._take(older)
         self._make_active(QueuedPod(pod, now, next(self._arrivals)), label, now)
 
-    def _reconsider(self, queued: QueuedPod, old: Pod, now: float) -> None:
-        """Wakes a pod if a change of the pod itself may help it."""
+    def _reconsider(self, queued: QueuedPod, old: Pod, now: float) -> bool:
+        """Wakes an unschedulable pod if a change of the pod itself may help it."""
+        if queued.place not in UNSCHEDULABLE_PLACES:
+            return False
         for event in pod_events(old, queued.pod, assigned=False):
             queue_event = self._listeners.identify(event, old, queued.pod)
             answer = self._listeners.answer(queued, queue_event)
             if answer is not WakeAnswer.STAY:
                 self._move_by(queued, answer, event.label, now)
             if queued.place not in UNSCHEDULABLE_PLACES:
-                return
+                return True
+        return False
 
     def _find_waiting(self, queue_event: QueueEvent) -> list[LikePods | Companions]:
         unschedulable = self._places.unschedulable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from heapq import heappop, heappush
-from math import floor
+from math import floor, inf
 from typing import Any
 
 from mooring.framework.plugin_fence import PASSING
@@ -242,12 +242,12 @@ class UnschedulablePods:
             for queued in sorted(self._swept[moment].values(), key=_find_arrival)
         ]
 
-    def next_sweep(self) -> float | None:
-        """Returns when the next pod has waited too long."""
+    def next_sweep(self) -> float:
+        """Returns when the next pod has waited too long; infinity if none waits."""
         moments, swept = self._moments, self._swept
         while moments and not swept[moments[0]]:
             del swept[heappop(moments)]
-        return moments[0] if moments else None
+        return moments[0] if moments else inf
 
     def check(self) -> None:
         """Raises AssertionError unless each pod is filed under the plugins that can wake it."""
