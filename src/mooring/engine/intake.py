@@ -39,6 +39,9 @@ from mooring.queue.object_events import (
 
 from .nomination_ends import tell_of_room
 
+# Made once: `|` of two unions takes longer than to look at the object.
+_STORED = StorageObject | DeviceObject
+
 #: The events that a change amounts to; empty if no plugin needs to know.
 Events = tuple[ClusterEvent, ...]
 
@@ -69,7 +72,7 @@ class Intake:
             return self._apply_pod(item, now)
         if isinstance(item, Node):
             return self._apply_node(item, now)
-        if isinstance(item, StorageObject | DeviceObject):
+        if isinstance(item, _STORED):
             return self._apply_object(item, now)
         if isinstance(item, CustomObject):
             return self._apply_custom(item, now)
@@ -114,7 +117,7 @@ class Intake:
             self._queue.wake(NODE_DELETE, item, None, now)
             self._cluster.remove_node(item.name)
             return (NODE_DELETE,)
-        if isinstance(item, StorageObject | DeviceObject):
+        if isinstance(item, _STORED):
             if isinstance(item, DeviceObject):
                 self._cluster.remove_device(item)
             else:

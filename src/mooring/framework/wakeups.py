@@ -66,6 +66,10 @@ class Action(IntFlag):
     __hash__ = int.__hash__
 
 
+# Looked up once, because that takes long for an enum, and every event asks.
+_ANYTHING = Resource.ANYTHING
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
     """An event, or in a registration the events that a plugin listens to."""
@@ -96,7 +100,7 @@ class ClusterEvent:
 
     @property
     def is_wildcard(self) -> bool:
-        return self.resource is Resource.ANYTHING
+        return self.resource is _ANYTHING
 
 
 #: Does what happened (old value, new value; None where there is none) concern this waiting pod?

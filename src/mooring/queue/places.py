@@ -14,7 +14,11 @@ from .queue_events import Listeners
 from .queued_pod import (
     ACTIVE,
     BACKING_OFF,
+    BACKOFF,
+    ERROR_BACKOFF,
+    GATED,
     NOWHERE,
+    UNSCHEDULABLE,
     UNSCHEDULABLE_PLACES,
     Place,
     QueuedPod,
@@ -55,9 +59,9 @@ class Places:
         self._sort_key = sort_key
         self._tell_of_order = tell_of_order
         self._heaps: dict[Place, PodHeap | DividedHeap] = {
-            Place.ACTIVE: PodHeap(self._distrust),
-            Place.BACKOFF: PodHeap(self._distrust),
-            Place.ERROR_BACKOFF: PodHeap(self._distrust),
+            ACTIVE: PodHeap(self._distrust),
+            BACKOFF: PodHeap(self._distrust),
+            ERROR_BACKOFF: PodHeap(self._distrust),
         }
         self._divided: list[DividedHeap] = []
         self.unschedulable = UnschedulablePods(patience, listeners)
@@ -86,9 +90,9 @@ class Places:
 
     def size(self, place: Place) -> int:
         """Returns how many pods are in a place."""
-        if place is Place.GATED:
+        if place is GATED:
             return len(self.unschedulable.gated)
-        if place is Place.UNSCHEDULABLE:
+        if place is UNSCHEDULABLE:
             return len(self.unschedulable) - len(self.unschedulable.gated)
         return len(self._heaps[place])
 
@@ -126,7 +130,7 @@ class Places:
     def divide(self, divides: Callable[[Pod], bool]) -> None:
         """Sets which pods can be held back. Call it before there are any."""
         assert not self._waiting, "pods wait already"
-        for place in (Place.ACTIVE, Place.BACKOFF):
+        for place in (ACTIVE, BACKOFF):
             heap = self._heaps[place] = DividedHeap(self._distrust, divides)
             self._divided.append(heap)
 
@@ -201,7 +205,7 @@ class Places:
             found = [place for place, heap in self._heaps.items() if uid in heap]
             if uid in self.unschedulable:
                 gated = uid in self.unschedulable.gated
-                found.append(Place.GATED if gated else Place.UNSCHEDULABLE)
+                found.append(GATED if gated else UNSCHEDULABLE)
             assert found == [queued.place], f"{uid} is in {found}, not in {queued.place}"
             named = self._uids.get(queued.pod.key)
             assert named == uid, f"{queued.pod.key} is {named}, not {uid}"

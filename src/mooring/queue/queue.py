@@ -26,14 +26,25 @@ from .object_events import (
     pod_events,
 )
 from .places import Places, SortKey
-from .queue_events import InFlight, Listeners, QueueEvent, WakeAnswer, Wakeups
+from .queue_events import (
+    AFTER_BACKOFF,
+    STAY,
+    InFlight,
+    Listeners,
+    QueueEvent,
+    WakeAnswer,
+    Wakeups,
+)
 from .queued_pod import (
     ACTIVE,
     BACKING_OFF,
+    BACKOFF,
+    ERROR_BACKOFF,
     GATED,
     IN_FLIGHT,
     NOWHERE,
     QUEUES,
+    UNSCHEDULABLE,
     UNSCHEDULABLE_PLACES,
     Backoff,
     FailedAttempt,
@@ -116,10 +127,10 @@ class Queue:
         """Counts waiting pods by the queues of kube-scheduler's metrics."""
         size = self._places.size
         return {
-            "active": size(Place.ACTIVE),
-            "backoff": size(Place.BACKOFF) + size(Place.ERROR_BACKOFF),
-            "unschedulable": size(Place.UNSCHEDULABLE),
-            "gated": size(Place.GATED),
+            "active": size(ACTIVE),
+            "backoff": size(BACKOFF) + size(ERROR_BACKOFF),
+            "unschedulable": size(UNSCHEDULABLE),
+            "gated": size(GATED),
         }
 
     def entities(self) -> Iterator[tuple[tuple[str, str], int]]:
@@ -176,14 +187,14 @@ class Queue:
 
     def _make_up_for(self, queued: QueuedPod, before: Companions, now: float) -> None:
         """Wakes a pod that left its companions while one of them is tried for all."""
-        if queued.place is not Place.UNSCHEDULABLE:
+        if queued.place is not UNSCHEDULABLE:
             return
         label = self._representatives.find_label(before)
         if (
             label is not None
             and self._places.unschedulable.companions(queued.pod.uid) is not before
         ):
-            self._move_by(queued, WakeAnswer.AFTER_BACKOFF, label, now)
+            self._move_by(queued, AFTER_BACKOFF, label, now)
 
     def delete(self, pod: Pod) -> None:
         """Removes a waiting pod; a pod in flight leaves with `done`."""
@@ -200,9 +211,9 @@ class Queue:
             self._send_next(now)
         queued = self._places.pop(ACTIVE)
         if queued is None and self.backoff.pops_early:
-            queued = self._places.pop(Place.BACKOFF)
+            queued = self._places.pop(BACKOFF)
             if queued is not None:
-                self.incoming[QUEUES[Place.ACTIVE], POP_FROM_BACKOFF] += 1
+                self.incoming[QUEUES[ACTIVE], POP_FROM_BACKOFF] += 1
         if queued is None:
             return None
         queued.start()
@@ -279,18 +290,18 @@ class Queue:
             if queued is None:
                 if pod.uid in self._in_flight:
                     self._record(self._listeners.identify(FORCE_ACTIVATE, None, pod))
-            elif queued.place is not Place.ACTIVE:
+            elif queued.place is not ACTIVE:
                 self._make_active(queued, FORCE_ACTIVATE.label, now)
 
     def retry(self, uid: str, now: float) -> None:
         """Tries a pod again after a backoff, because an action to help it has failed."""
         queued = self._places.get(uid)
-        if queued is None or queued.place is not Place.UNSCHEDULABLE:
+        if queued is None or queued.place is not UNSCHEDULABLE:
             return
         if self._is_admitted(queued, SCHEDULE_ATTEMPT_FAILURE):
             queued.consecutive_errors += 1
             queued.expiry = self.backoff.expiry(now, queued.failures)
-            self._move(queued, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+            self._move(queued, ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
 
     def flush(self, now: float) -> None:
         """Makes pods active whose backoff is over, and wakes those that have waited too long."""
@@ -305,7 +316,7 @@ class Queue:
         overdue = places.unschedulable.overdue(now)
         for queued in overdue:
             queued.flushed, queued.was_flushed = now, True
-            self._move_by(queued, WakeAnswer.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
+            self._move_by(queued, AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
         if overdue:
             self._record(self._listeners.identify(UNSCHEDULABLE_TIMEOUT, None, None))
         places.due = places.find_due()
@@ -317,7 +328,7 @@ class Queue:
     def next_flush(self, now: float) -> float | None:
         """Returns the earliest time at which `flush` or `pop` has work to do; None if never."""
         is_ready = self._places.is_ready
-        if is_ready(Place.ACTIVE) or (self.backoff.pops_early and is_ready(Place.BACKOFF)):
+        if is_ready(ACTIVE) or (self.backoff.pops_early and is_ready(BACKOFF)):
             return now
         if self._representatives.followed:
             return now
@@ -329,7 +340,7 @@ class Queue:
         self._places.check()
         for queued in self._in_flight:
             uid = queued.pod.uid
-            assert queued.place is Place.IN_FLIGHT, f"{uid} is in flight, not {queued.place}"
+            assert queued.place is IN_FLIGHT, f"{uid} is in flight, not {queued.place}"
             assert uid not in self._places, f"{uid} is in flight and waits"
         for uid in self._representatives.check():
             sent = self._places.get(uid)
@@ -349,7 +360,7 @@ class Queue:
         for event in pod_events(old, queued.pod, assigned=False):
             queue_event = self._listeners.identify(event, old, queued.pod)
             answer = self._listeners.answer(queued, queue_event)
-            if answer is not WakeAnswer.STAY:
+            if answer is not STAY:
                 self._move_by(queued, answer, event.label, now)
             if queued.place not in UNSCHEDULABLE_PLACES:
                 return True
@@ -375,13 +386,15 @@ class Queue:
                 self._wake_by(queued, ask(queued, queue_event), label)
             return
         asked = like_pods.any
-        answer = WakeAnswer.STAY if asked is None else ask(asked, queue_event)
-        is_spoken_for = companions is not None and not companions.span_templates
-        if answer is WakeAnswer.AFTER_BACKOFF and companions and is_spoken_for and not concerns:
-            self._send_one(companions, label)
-        elif answer is not WakeAnswer.STAY:
+        answer = STAY if asked is None else ask(asked, queue_event)
+        if answer is STAY:
+            return
+        is_open = answer is not AFTER_BACKOFF or concerns is not None
+        if is_open or companions is None or companions.span_templates:
             for queued in _meant(like_pods, concerns):
                 self._wake_by(queued, answer, label)
+        else:
+            self._send_one(companions, label)
 
     def _wake_together(
         self,
@@ -395,10 +408,10 @@ class Queue:
             if companions.is_represented:
                 return
             answer = self._listeners.answer(first, queue_event)
-            if answer is WakeAnswer.AFTER_BACKOFF:
+            if answer is AFTER_BACKOFF:
                 self._send_one(companions, queue_event.event.label)
                 return
-            if answer is WakeAnswer.STAY and not companions.span_templates:
+            if answer is STAY and not companions.span_templates:
                 return
         for like_pods in list(companions.members):
             self._wake(like_pods, queue_event, concerns)
@@ -409,7 +422,7 @@ class Queue:
             queued = companions.first(self._latest)
             if queued is None:
                 return
-            self._move_by(queued, WakeAnswer.AFTER_BACKOFF, label, self._latest)
+            self._move_by(queued, AFTER_BACKOFF, label, self._latest)
             if queued.place not in UNSCHEDULABLE_PLACES:
                 self._representatives.send(queued.pod.uid, companions, label)
 
@@ -420,16 +433,16 @@ class Queue:
             self._send_one(companions, label)
 
     def _wake_by(self, queued: QueuedPod, answer: WakeAnswer, label: str) -> None:
-        if answer is not WakeAnswer.STAY:
+        if answer is not STAY:
             self._move_by(queued, answer, label, self._latest)
 
     def _move_by(self, queued: QueuedPod, answer: WakeAnswer, label: str, now: float) -> None:
-        if answer is WakeAnswer.STAY:
-            self._move(queued, Place.UNSCHEDULABLE, label)
-        elif answer is WakeAnswer.AFTER_BACKOFF and queued.backs_off(now):
+        if answer is STAY:
+            self._move(queued, UNSCHEDULABLE, label)
+        elif answer is AFTER_BACKOFF and queued.backs_off(now):
             if not self.backoff.pops_early or self._is_admitted(queued, label):
                 early = queued.blamed and not queued.is_costly
-                self._move(queued, Place.BACKOFF if early else Place.ERROR_BACKOFF, label)
+                self._move(queued, BACKOFF if early else ERROR_BACKOFF, label)
         else:
             self._make_active(queued, label, now)
 

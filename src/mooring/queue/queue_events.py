@@ -31,6 +31,10 @@ class WakeAnswer(Enum):
     AT_ONCE = auto()
 
 
+# Looked up once, because that takes long for an enum, and every event asks.
+STAY, AFTER_BACKOFF, AT_ONCE = WakeAnswer.STAY, WakeAnswer.AFTER_BACKOFF, WakeAnswer.AT_ONCE
+
+
 class QueueEvent(msgspec.Struct, frozen=True, eq=False):
     """An event, the object before and after it, and its listeners."""
 
@@ -103,33 +107,29 @@ class Listeners:
     def answer(self, queued: QueuedPod, queue_event: QueueEvent) -> WakeAnswer:
         """Whether the pod is worth another try, as the plugins that rejected it judge."""
         if queue_event.event.is_wildcard:
-            return WakeAnswer.AFTER_BACKOFF if queue_event.names(queued.pod) else WakeAnswer.STAY
+            return AFTER_BACKOFF if queue_event.names(queued.pod) else STAY
         heard = queue_event.heard.get(queued.pod.spec.scheduler_name)
         if heard is None:
-            return WakeAnswer.STAY
+            return STAY
         if queued.is_costly:
             # What plugins say of such a pod may take as long as trying it, which waits its time.
-            return (
-                WakeAnswer.STAY
-                if heard.keys().isdisjoint(queued.blamed)
-                else WakeAnswer.AFTER_BACKOFF
-            )
+            return STAY if heard.keys().isdisjoint(queued.blamed) else AFTER_BACKOFF
         if queued.pending and self._any_agrees(queued.pending, heard, queued.pod, queue_event):
-            return WakeAnswer.AT_ONCE
+            return AT_ONCE
         if self._any_agrees(queued.rejectors, heard, queued.pod, queue_event):
-            return WakeAnswer.AFTER_BACKOFF
-        return WakeAnswer.STAY
+            return AFTER_BACKOFF
+        return STAY
 
     def answer_missed(self, queued: QueuedPod, missed: tuple[QueueEvent, ...] | None) -> WakeAnswer:
         """Returns what the events that a failed pod missed mean for it."""
         if missed is None or not queued.blamed:
-            return WakeAnswer.AFTER_BACKOFF
-        best = WakeAnswer.STAY
+            return AFTER_BACKOFF
+        best = STAY
         for queue_event in missed:
             answer = self.answer(queued, queue_event)
-            if answer is WakeAnswer.AT_ONCE:
+            if answer is AT_ONCE:
                 return answer
-            if answer is WakeAnswer.AFTER_BACKOFF:
+            if answer is AFTER_BACKOFF:
                 best = answer
                 if not queued.pending:
                     break
@@ -270,4 +270,6 @@ class InFlight:
         started = self.pods.get(uid)
         if started is None:
             return None
+        if not self._events:
+            return ()
         return tuple(islice(self._events, started[1] - self._dropped, None))

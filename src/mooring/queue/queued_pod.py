@@ -45,10 +45,11 @@ QUEUES = {
 }
 # Looked up once, because that takes long for an enum, and every pod passes through these.
 ACTIVE, IN_FLIGHT, NOWHERE = Place.ACTIVE, Place.IN_FLIGHT, Place.NOWHERE
-GATED = Place.GATED
+BACKOFF, ERROR_BACKOFF = Place.BACKOFF, Place.ERROR_BACKOFF
+UNSCHEDULABLE, GATED = Place.UNSCHEDULABLE, Place.GATED
 
-BACKING_OFF = (Place.BACKOFF, Place.ERROR_BACKOFF)
-UNSCHEDULABLE_PLACES = frozenset({Place.UNSCHEDULABLE, Place.GATED})
+BACKING_OFF = (BACKOFF, ERROR_BACKOFF)
+UNSCHEDULABLE_PLACES = frozenset({UNSCHEDULABLE, GATED})
 
 #: A backoff expiry that is always over.
 NEVER_FAILED = -1

@@ -13,10 +13,11 @@ from mooring.objects.pod import Pod
 
 from .companions import Companions, Kind, LikePods, TopicFile
 from .queue_events import Listeners, QueueEvent
-from .queued_pod import GATED, Place, QueuedPod
+from .queued_pod import GATED, UNSCHEDULABLE, QueuedPod
 
 #: How often pods are looked for that have waited too long, in seconds.
 SWEEP_SECONDS = 30
+
 
 class _PluginFile:
     """The pods that one plugin of a profile keeps waiting."""
@@ -164,7 +165,7 @@ class UnschedulablePods:
 
     def _file(self, kind: Kind, queued: QueuedPod) -> LikePods:
         companions = None
-        if queued.alike is not None and queued.place is Place.UNSCHEDULABLE:
+        if queued.alike is not None and queued.place is UNSCHEDULABLE:
             key = _find_key(kind, queued)
             companions = self._companions.get(key)
             if companions is None:
