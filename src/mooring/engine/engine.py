@@ -314,15 +314,15 @@ class Engine:
         """Returns the earliest time at which `step` has work to do without a further event."""
         if self._answers:
             return now
-        moments = [
+        moments = (
             self.queue.next_flush(now),
             self._attempts.next_deadline(),
             self._consultations.next_deadline(),
             None if self._groups is None else self._groups.next_deadline(),
             self.cluster.extended.next_expiry,
-        ]
-        known = [moment for moment in moments if moment is not None and moment < inf]
-        return max(now, min(known)) if known else None
+        )
+        earliest = min([moment for moment in moments if moment is not None])
+        return None if earliest == inf else max(now, earliest)
 
     @property
     def pending_pods(self) -> Mapping[str, Pod]:

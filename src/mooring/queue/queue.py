@@ -485,7 +485,7 @@ class Queue:
         self._representatives.end(queued.pod.uid)
 
     def _record(self, queue_event: QueueEvent) -> None:
-        if queue_event.is_heard:
+        if self._in_flight.pods and queue_event.is_heard:
             self._in_flight.record(queue_event)
 
 

@@ -55,10 +55,6 @@ class _PluginFile:
                     file.setdefault(topic, {})[pods] = None
                     pods.topics.append((file, topic))
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.alone and not self.together
-
     def holds(self, pods: LikePods) -> bool:
         """Whether the plugin keeps these pods waiting."""
         if pods.companions is None:
@@ -221,7 +217,7 @@ class UnschedulablePods:
                 continue
             for plugin, wakeups in plugins.items():
                 file = files.get(plugin)
-                if file is not None and not file.is_empty:
+                if file is not None and (file.alone or file.together):
                     for wakeup in wakeups:
                         file.find(wakeup, old, new, found)
         for each in (old, new):
