@@ -304,6 +304,52 @@ def test_more_nodes_than_fit_the_first_columns() -> None:
     assert attached(nodes, "n99") == 1
 
 
+def test_the_most_volumes_of_any_node_are_known() -> None:
+    users = [claiming(name, name=f"user-{name}") for name in "abc"]
+    nodes = cluster(
+        node("one"),
+        node("two"),
+        *(pv(f"v-{name}") for name in "abc"),
+        *(pvc(name, volume=f"v-{name}") for name in "abc"),
+    )
+    use, most = nodes.nodes.volume_use, []
+    for user, place in zip(users, ("one", "one", "two"), strict=True):
+        most.append(use.most_attached(DRIVER))
+        nodes.put_pod(user.on(place))
+    for user in (users[2], users[0], users[1]):
+        most.append(use.most_attached(DRIVER))
+        nodes.remove_pod(user.uid)
+    nodes.put_storage(attachment(node="two", volume="v-a"))
+
+    assert most == [0, 1, 2, 2, 2, 1]
+    assert use.most_attached(DRIVER) == 1
+
+
+def test_a_what_if_knows_the_most_volumes_by_itself() -> None:
+    user = claiming("a", name="user", node="node")
+    nodes = cluster(node(), pv("v"), pvc("a", volume="v"), user)
+    what_if, most = WhatIf(nodes.nodes), []
+    for move in (what_if.remove_pod, what_if.add_pod):
+        most.append(what_if.volume_use.most_attached(DRIVER))
+        move(user, 0)
+
+    assert [*most, what_if.volume_use.most_attached(DRIVER)] == [1, 0, 1]
+    assert nodes.nodes.volume_use.most_attached(DRIVER) == 1
+
+
+def test_the_least_limit_of_any_node_is_known() -> None:
+    nodes = cluster(node("one"), node("two"), csi_node("one", csi=5))
+    limits, least = nodes.nodes.csi_nodes, []
+    for told in (csi_node("two", csi=3), csi_node("two", csi=9), csi_node("one", csi=7)):
+        least.append(limits.least_limit(DRIVER))
+        nodes.put_storage(told)
+    nodes.remove_node("one")
+
+    assert least == [5, 3, 5]
+    assert limits.least_limit(DRIVER) == 9
+    assert limits.least_limit("another") == NO_LIMIT
+
+
 def test_a_what_if_leaves_the_cluster_as_it_is() -> None:
     disk = mounting({"gcePersistentDisk": {"pdName": "d"}}, name="disk")
     nodes = cluster(node(), pv("v"), pvc("a", volume="v"), claiming("a", name="user", node="node"))

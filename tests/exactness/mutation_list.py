@@ -833,7 +833,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "volumes in use are signed like others",
         LIMITS,
-        "frozenset(key for key in keys if use.of(key))",
+        "frozenset(filter(use.of, keys))",
         "frozenset()",
     ),
     Mutation(

@@ -76,6 +76,22 @@ def test_bound_claims(limit: int, running: list[Pod], asks: Pod, exceeded: bool)
     assert rejections(PLUGIN, asks, nodes) == ({"limited": EXCEEDED} if exceeded else {})
 
 
+def test_a_node_is_full_until_a_volume_leaves() -> None:
+    nodes = cluster(node("one"), node("two"), *bound("a", "b", "c"))
+    nodes.put_storage(csi_node("one", csi=1))
+    nodes.put_storage(csi_node("two", csi=2))
+    found = [rejections(PLUGIN, claiming("a"), nodes)]
+    nodes.assume(claiming("b", name="r"), "one")
+    found.append(rejections(PLUGIN, claiming("a"), nodes))
+    nodes.assume(claiming("c", name="s"), "two")
+    nodes.forget("default/r")
+    found.append(rejections(PLUGIN, claiming("a"), nodes))
+    nodes.put_storage(csi_node("two", csi=1))
+    found.append(rejections(PLUGIN, claiming("a"), nodes))
+
+    assert found == [{}, {"one": EXCEEDED}, {}, {"two": EXCEEDED}]
+
+
 @pytest.mark.parametrize(
     ("objects", "counts"),
     [

@@ -18,11 +18,15 @@ from mooring.objects.storage import (
     StorageClass,
     StorageObject,
 )
+from mooring.objects.volume import ClaimUse
 
 from .followed_claims import FollowedClaims
 from .indexes import AssumedObjects, Attachments, VolumeIndex
 from .nominated_claims import NominatedClaims
 from .pod_facts import PodFacts
+
+#: How a pod uses a claim, the key of the claim, and the claim as it was last seen, if it was.
+KnownUse = tuple[ClaimUse, str, PersistentVolumeClaim | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,11 @@ class KnownStorage:
             self._capacities[class_name] = known
         return known
 
-    # Volumes as drivers know them
+    # Volumes of pods, and volumes as drivers know them
+
+    def uses_of(self, pod: Pod) -> tuple[KnownUse, ...]:
+        """Returns the claims of a pod, in the order of its volumes, as they were last seen."""
+        return self.facts.find(pod, _find_uses)
 
     def attachable(self, claim: PersistentVolumeClaim) -> Attachable | None:
         """Returns the driver and handle of a claim's volume; None if no driver attaches it.
@@ -325,24 +333,36 @@ class Storage(Reservations):
                 del self._claims_on[known.volume_name]
 
 
-def _find_volumes(pod: Pod, storage: KnownStorage) -> Set[VolumeKey]:
-    found = [Sources.inline(volume).attachable() for volume in pod.spec.migratable]
+def _find_uses(pod: Pod, storage: KnownStorage) -> tuple[KnownUse, ...]:
+    found: list[KnownUse] = []
     for use in pod.claims:
-        claim = storage.known_claim(f"{pod.namespace}/{use.name}")
+        key = f"{pod.namespace}/{use.name}"
+        found.append((use, key, storage.known_claim(key)))
+    return tuple(found)
+
+
+def _find_volumes(pod: Pod, storage: KnownStorage) -> Set[VolumeKey]:
+    found: set[VolumeKey] = set()
+    for volume in pod.spec.migratable:
+        attached = Sources.inline(volume).attachable()
+        if attached is not None:
+            found.add(attached.key)
+    for use, _, claim in storage.uses_of(pod):
         if claim is not None and (not use.ephemeral or claim.is_made_for(pod.uid)):
-            found.append(storage.attachable(claim))
-    return {each.key for each in found if each is not None}
+            attached = storage.attachable(claim)
+            if attached is not None:
+                found.add(attached.key)
+    return found
 
 
 def _find_things(pod: Pod, storage: KnownStorage) -> tuple[Hashable, ...] | None:
     if pod.spec.migratable or pod.spec.disks:
         return None
     things: list[Hashable] = []
-    for use in pod.claims:
-        claim = None if use.ephemeral else storage.known_claim(f"{pod.namespace}/{use.name}")
-        if claim is None or storage.known_volume(claim.volume_name) is None:
+    for use, key, claim in storage.uses_of(pod):
+        if use.ephemeral or claim is None or storage.known_volume(claim.volume_name) is None:
             return None
-        things += [("claim", claim.key), ("volume", claim.volume_name)]
+        things += [("claim", key), ("volume", claim.volume_name)]
     return (*things, *storage.volumes_of(pod))
 
 

@@ -71,6 +71,8 @@ class VolumeUse:
         self.volumes: RowCounts[VolumeKey] = RowCounts(under.volumes if under else None)
         self.attachments: RowCounts[VolumeKey] = under.attachments if under else RowCounts()
         self._attached: dict[str, Counts] = {}
+        #: By driver, the largest number in its column, as far as it was asked for.
+        self._most_attached: dict[str, int] = {}
         #: By claim, the pods on rows that use it.
         self._users: dict[str, dict[str, tuple[Pod, int]]] = {}
 
@@ -86,6 +88,15 @@ class VolumeUse:
         if own is not None or self._under is None:
             return own
         return self._under.attached(driver)
+
+    def most_attached(self, driver: str) -> int:
+        """Returns the largest number of distinct volumes of a driver on any row."""
+        known = self._most_attached.get(driver)
+        if known is None:
+            column = self.attached(driver)
+            known = 0 if column is None else int(column.max(initial=0))
+            self._most_attached[driver] = known
+        return known
 
     def conflicting_rows(self, disk: Disk) -> set[int]:
         """Returns the rows on which a pod uses the disk in a way that rejects this use of it."""
@@ -117,13 +128,13 @@ class VolumeUse:
                 self._storage.followed.touch(key)
             before = self.volumes.add(key, row, amount) - amount
             if (before == 0 or before + amount == 0) and row not in self.attachments.of(key):
-                self._column(key[0])[row] += amount
+                self._count_attached(key[0], row, amount)
 
     def count_attachment(self, key: VolumeKey, row: int, amount: int) -> None:
         """Counts a volume that was attached to (1) or detached from (-1) a row."""
         before = self.attachments.add(key, row, amount) - amount
         if (before == 0 or before + amount == 0) and row not in self.volumes.of(key):
-            self._column(key[0])[row] += amount
+            self._count_attached(key[0], row, amount)
 
     def touched_by(self, item: StorageObject) -> list[tuple[Pod, int]]:
         """Returns the pods on rows whose volumes may change with an object."""
@@ -153,6 +164,18 @@ class VolumeUse:
     def users(self) -> Mapping[str, Mapping[str, tuple[Pod, int]]]:
         return self._users
 
+    def _count_attached(self, driver: str, row: int, amount: int) -> None:
+        """Counts a volume that a row has now (1) or has no more (-1)."""
+        column = self._column(driver)
+        before = column.item(row)
+        now = column[row] = before + amount
+        most = self._most_attached.get(driver, now)
+        if now > most:
+            self._most_attached[driver] = now
+        elif before == most:
+            # Another row may have as many.
+            del self._most_attached[driver]
+
     def _column(self, driver: str) -> Counts:
         own = self._attached.get(driver)
         if own is None:
@@ -162,8 +185,7 @@ class VolumeUse:
         return own
 
     def _note_claims(self, pod: Pod, row: int, amount: int) -> None:
-        for use in set(pod.claims):
-            key = f"{pod.namespace}/{use.name}"
+        for _, key, _ in self._storage.uses_of(pod):
             if amount > 0:
                 self._users.setdefault(key, {})[pod.uid] = pod, row
             else:
@@ -183,6 +205,8 @@ class AttachLimits:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._limits: dict[str, NDArray[np.int64]] = {}
+        #: By driver, the smallest number in its column, as far as it was asked for.
+        self._least_limits: dict[str, int] = {}
         self._installed: dict[str, NDArray[np.bool_]] = {}
         self._migrated: dict[str, NDArray[np.bool_]] = {}
 
@@ -193,6 +217,15 @@ class AttachLimits:
     def limits(self, driver: str) -> NDArray[np.int64] | None:
         """Returns for each row how many volumes a driver attaches; None if no node has a limit."""
         return self._limits.get(driver)
+
+    def least_limit(self, driver: str) -> int:
+        """Returns the smallest number of volumes that a driver attaches on any row."""
+        known = self._least_limits.get(driver)
+        if known is None:
+            limits = self.limits(driver)
+            known = NO_LIMIT if limits is None else int(limits.min(initial=NO_LIMIT))
+            self._least_limits[driver] = known
+        return known
 
     def migrated(self, plugin: str) -> NDArray[np.bool_] | None:
         """Returns for each row whether the node uses a CSI driver instead of an in-tree plugin.
@@ -206,6 +239,7 @@ class CSINodeColumns(AttachLimits):
     """The columns with the methods that change them, which only the cluster calls."""
 
     def set_row(self, row: int, node: CSINode | None) -> None:
+        self._least_limits.clear()
         for limits in self._limits.values():
             limits[row] = NO_LIMIT
         for mask in (*self._installed.values(), *self._migrated.values()):

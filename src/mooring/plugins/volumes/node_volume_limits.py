@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
@@ -30,7 +30,6 @@ from mooring.objects.pod import Pod
 from .volume_claims import (
     OWN_CLAIMS,
     AdviseOnVolumes,
-    claim_key,
     claim_names,
     claim_not_found,
     not_made_for,
@@ -40,8 +39,7 @@ from .volume_claims import (
 _EXCEEDED = Reason("node(s) exceed max volume count")
 
 
-@dataclass(frozen=True, slots=True)
-class Volumes:
+class Volumes(msgspec.Struct, frozen=True):
     """The volumes of a pod by driver, or why they are not known."""
 
     by_driver: tuple[tuple[str, tuple[VolumeKey, ...]], ...] = ()
@@ -70,10 +68,10 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
             return None
         use = nodes.volume_use.volumes
         # Volumes of one driver that no pod uses yet are interchangeable.
-        by_driver = {
-            (driver, len(keys), frozenset(key for key in keys if use.of(key)))
+        by_driver = [
+            (driver, len(keys), frozenset(filter(use.of, keys)))
             for driver, keys in volumes.by_driver
-        }
+        ]
         return frozenset(by_driver), volumes.missing, volumes.problem
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
@@ -94,6 +92,8 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         if prepared.missing:
             reason = Reason(prepared.missing, Code.UNRESOLVABLE)
             return Verdict.rejecting(~nodes.nothing(rows), reason)
+        if not self._requires_drivers and _fit_everywhere(prepared, nodes):
+            return Verdict.accepting(nodes.count(rows))
         masks = [_find_exceeded(*volumes, nodes, rows) for volumes in prepared.by_driver]
         exceeded = masks[0] if len(masks) == 1 else _unite(masks, nodes, rows)
         missing = self._find_missing(prepared, nodes, rows)
@@ -138,10 +138,10 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         return found
 
     def sees(self, prepared: Volumes, nodes: Nodes) -> Change:
-        limited = any(
-            nodes.csi_nodes.limits(driver) is not None for driver, _ in prepared.by_driver
-        )
-        return self.reads if limited else Change.NONE
+        for driver, _ in prepared.by_driver:
+            if nodes.csi_nodes.limits(driver) is not None:
+                return self.reads
+        return Change.NONE
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
@@ -180,11 +180,9 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
 
 
 def _find_volumes(pod: Pod, storage: KnownStorage) -> Volumes:
-    for use in pod.claims:
+    for use, key, claim in storage.uses_of(pod):
         if not use.name:
             return Volumes(problem="PersistentVolumeClaim had no name")
-        key = claim_key(pod, use)
-        claim = storage.known_claim(key)
         if claim is None:
             return Volumes(missing=f"looking up PVC {key}: {claim_not_found(use.name)}")
         if use.ephemeral and not claim.is_made_for(pod.uid):
@@ -192,7 +190,7 @@ def _find_volumes(pod: Pod, storage: KnownStorage) -> Volumes:
     by_driver: dict[str, list[VolumeKey]] = {}
     for volume in storage.volumes_of(pod):
         by_driver.setdefault(volume[0], []).append(volume)
-    return Volumes(tuple((driver, tuple(keys)) for driver, keys in by_driver.items()))
+    return Volumes(tuple([(driver, tuple(keys)) for driver, keys in by_driver.items()]))
 
 
 def _may_free_volumes(gone: Pod) -> bool:
@@ -208,6 +206,15 @@ def _unite(masks: list[Mask], nodes: Nodes, rows: Rows) -> Mask:
     for mask in masks:
         united |= mask
     return united
+
+
+def _fit_everywhere(prepared: Volumes, nodes: Nodes) -> bool:
+    """Returns whether even the row with the most volumes and the least limit has room."""
+    for driver, volumes in prepared.by_driver:
+        most = nodes.volume_use.most_attached(driver) + len(volumes)
+        if most > nodes.csi_nodes.least_limit(driver):
+            return False
+    return True
 
 
 def _find_exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: Nodes, rows: Rows) -> Mask:

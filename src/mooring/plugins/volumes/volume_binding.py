@@ -35,7 +35,7 @@ from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.csi import CSIDriver, CSINode, CSIStorageCapacity
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
-from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.objects.storage import PersistentVolume, StorageClass
 from mooring.plugins.allocation import Ratio, ShapePoint
 
 from .volume_capacity_score import CapacityScore
@@ -109,9 +109,9 @@ class VolumeBinding(
         return claims_of(pod, nodes.storage)
 
     def filter(self, prepared: Claims, nodes: Nodes, rows: Rows) -> Verdict:
-        if not prepared.unbound and not _can_fail(prepared.bound, nodes):
+        if _fits_everywhere(prepared):
             return Verdict.accepting(nodes.count(rows))
-        unusable, missing = _bound_failures(prepared.bound, nodes, rows)
+        unusable, missing = _find_unusable(prepared.volumes, nodes, rows)
         if not prepared.unbound:
             return Verdict((_UNUSABLE, _NO_SUCH_VOLUME), np.stack((unusable, missing)))
         found = search(prepared.unbound, nodes, rows)
@@ -121,8 +121,7 @@ class VolumeBinding(
         )
 
     def recheck(self, prepared: Claims, nodes: Nodes, row: RowFacts) -> Rescore:
-        is_everywhere = not prepared.unbound and not _can_fail(prepared.bound, nodes)
-        return UPDATED if is_everywhere else Rescore.UNKNOWN
+        return UPDATED if _fits_everywhere(prepared) else Rescore.UNKNOWN
 
     # Scoring
 
@@ -234,23 +233,25 @@ def _sign(pod: Pod, storage: KnownStorage) -> Hashable:
     # Each placement takes a volume, or the storage for one, which the next pod cannot have.
     if claims.unbound:
         return UNSIGNABLE
-    volumes = (storage.volume(claim.volume_name) for claim in claims.bound)
-    return tuple([volume and _affinity(volume) for volume in volumes])
+    return tuple([volume and _affinity(volume) for volume in claims.volumes])
 
 
-def _can_fail(claims: Sequence[PersistentVolumeClaim], nodes: Nodes) -> bool:
-    """Whether a volume is missing, or cannot be used everywhere."""
-    volumes = [nodes.storage.volume(claim.volume_name) for claim in claims]
-    return not all(volume is not None and is_usable_everywhere(volume) for volume in volumes)
+def _fits_everywhere(claims: Claims) -> bool:
+    """Returns whether every claim has a volume that can be used everywhere."""
+    if claims.unbound:
+        return False
+    for volume in claims.volumes:
+        if volume is None or not is_usable_everywhere(volume):
+            return False
+    return True
 
 
-def _bound_failures(
-    claims: Sequence[PersistentVolumeClaim], nodes: Nodes, rows: Rows
+def _find_unusable(
+    volumes: Sequence[PersistentVolume | None], nodes: Nodes, rows: Rows
 ) -> tuple[Mask, Mask]:
     """Returns where a volume is unusable, and where one is missing; the first failure decides."""
     unusable, missing = nodes.nothing(rows), nodes.nothing(rows)
-    for claim in claims:
-        volume = nodes.storage.volume(claim.volume_name)
+    for volume in volumes:
         if volume is None:
             missing = ~unusable
             break

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +16,7 @@ from mooring.framework.edits import DropVolume
 from mooring.framework.status import PluginError, Rejected, unresolvable
 from mooring.framework.wakeups import Topics
 from mooring.objects.pod import Pod
-from mooring.objects.storage import PersistentVolumeClaim
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.objects.volume import ClaimUse, Volume
 
 
@@ -66,11 +66,11 @@ def _claim_changed(old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
 OWN_CLAIMS = Topics(_claim_changed, _claims_waited_for)
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """The claims that have their volume, and those that wait for the pod's node."""
+class Claims(msgspec.Struct, frozen=True):
+    """The volumes of bound claims, and the claims that wait for the pod's node."""
 
-    bound: tuple[PersistentVolumeClaim, ...] = ()
+    #: None for a volume that does not exist.
+    volumes: tuple[PersistentVolume | None, ...] = ()
     unbound: tuple[PersistentVolumeClaim, ...] = ()
 
 
@@ -81,9 +81,8 @@ def claims_of(pod: Pod, storage: KnownStorage) -> Claims | Rejected | None:
 
 def _find_claims(pod: Pod, storage: KnownStorage) -> Claims | Rejected:
     claims: list[PersistentVolumeClaim] = []
-    for use in pod.claims:
-        key = claim_key(pod, use)
-        wrong = _problem(pod, use, storage.known_claim(key))
+    for use, key, known in storage.uses_of(pod):
+        wrong = _problem(pod, use, known)
         if wrong:
             return unresolvable(wrong)
         claim = storage.claim(key)
@@ -93,7 +92,8 @@ def _find_claims(pod: Pod, storage: KnownStorage) -> Claims | Rejected:
     # All claims are checked, so that a class without a mode is always reported.
     if not all([_waits(claim, storage) for claim in unbound]):
         return unresolvable("pod has unbound immediate PersistentVolumeClaims")
-    return Claims(tuple(claim for claim in claims if claim.is_bound), tuple(unbound))
+    bound = [storage.volume(claim.volume_name) for claim in claims if claim.is_bound]
+    return Claims(tuple(bound), tuple(unbound))
 
 
 def _problem(pod: Pod, use: ClaimUse, claim: PersistentVolumeClaim | None) -> str:

@@ -126,10 +126,9 @@ def _exclusive_names(pod: Pod, nodes: Nodes) -> frozenset[str] | Rejected:
 
 def _find_exclusive_names(pod: Pod, storage: KnownStorage) -> frozenset[str] | Rejected:
     names: set[str] = set()
-    for use in pod.claims:
+    for use, _, claim in storage.uses_of(pod):
         if use.ephemeral:
             continue
-        claim = storage.known_claim(claim_key(pod, use))
         if claim is None:
             return unresolvable(claim_not_found(use.name))
         if READ_WRITE_ONCE_POD in claim.access_modes:

@@ -19,7 +19,6 @@ from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, Sto
 from .volume_claims import (
     OWN_CLAIMS,
     AdviseOnVolumes,
-    claim_key,
     claim_names,
     claim_not_found,
     names_claim,
@@ -90,12 +89,11 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
 def _find_topologies(pod: Pod, storage: KnownStorage) -> Topologies | Rejected | None:
     """Returns the zones and regions of the volumes of a pod; None if they have none."""
     found: dict[NodeRequirement, None] = {}
-    for use in pod.claims:
+    for use, _, claim in storage.uses_of(pod):
         if use.ephemeral:
             continue
         if not use.name:
             return unresolvable("PersistentVolumeClaim had no name")
-        claim = storage.known_claim(claim_key(pod, use))
         if claim is None:
             return unresolvable(claim_not_found(use.name))
         volume = _volume(claim, storage)
