@@ -72,7 +72,7 @@ def find(made: type[DryRun], asks: Pod, failed: Failed, driver: Any) -> object:
     found = run.candidates(np.sort(nodes.rows), 10)
     return (
         found.rows.tolist(),
-        [column.tolist() for column in (found.figures, found.earliest_start)],
+        [column.tolist() for column in found.columns],
         [[each.name for each in found.victims(at)] for at in range(len(found.rows))],
         +run.reasons,
     )

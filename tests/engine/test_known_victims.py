@@ -110,9 +110,10 @@ def found(plugin: DefaultPreemption, of: Engine, asks: Pod) -> list[Any] | None:
         return None
     reasons: Counter[str] = Counter()
     weighed = plugin.candidates(asks, outcome, of.cluster.nodes, profile, reasons)
-    columns = (weighed.rows, weighed.figures, weighed.earliest_start)
+    columns = (weighed.rows, *weighed.columns)
     victims = [[each.uid for each in weighed.victims(at)] for at in range(len(weighed))]
-    return [*(np.asarray(each).tolist() for each in columns), victims, len(weighed) or reasons]
+    best = weighed.best() if len(weighed) else reasons
+    return [*(np.asarray(each).tolist() for each in columns), victims, best]
 
 
 @settings(max_examples=40)
@@ -181,6 +182,30 @@ def test_pods_whose_volumes_are_elsewhere_share_nothing() -> None:
         assert found(plugin, of, asks) == found(
             DefaultPreemption(DefaultPreemptionArgs()), of, asks
         )
+
+
+def test_like_pods_soon_know_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    of, looks = engine(), []
+    for at in range(300):
+        of.cluster.put_node(node(f"m{at}", cpu=3, labels={HOSTNAME: f"m{at}"}))
+        of.cluster.put_pod(pod(f"on-{at}", node=f"m{at}", cpu=2))
+    learn = VictimColumns._learn
+
+    def note(self: VictimColumns, run: Any, rows: Any) -> None:
+        looks.append(len(rows))
+        learn(self, run, rows)
+
+    monkeypatch.setattr(VictimColumns, "_learn", note)
+    plugin = DefaultPreemption(DefaultPreemptionArgs(0, 20))
+    for at in range(40):
+        asks = structs.replace(ASKS, name=f"asks-{at}", uid=f"asks-{at}")
+        assert found(plugin, of, asks)
+
+    # A first pod looks at few rows, and later ones at no more than twice as many as before.
+    assert looks[0] == 64
+    assert all(look <= 64 + sum(looks[:at]) for at, look in enumerate(looks))
+    assert sum(looks) == len(of.cluster.nodes)
+    assert len(looks) < 6
 
 
 def test_rows_that_did_not_change_are_not_looked_at_again(learned: list[int]) -> None:

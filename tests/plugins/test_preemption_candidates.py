@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from random import Random
+
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
-from mooring.plugins.preemption.preemption_candidates import Candidates
+from mooring.plugins.preemption.preemption_candidates import (
+    Candidates,
+    Columns,
+    VictimWeights,
+)
 
 #: Budgets broken, highest priority, sum of priorities, number of victims, earliest start.
 Weight = tuple[int, int, int, int, float]
@@ -13,14 +21,13 @@ Weight = tuple[int, int, int, int, float]
 EQUAL: Weight = (1, 5, 10, 2, 7.0)
 
 
+def make_columns(weights: Sequence[Weight]) -> Columns:
+    *figures, starts = (np.array(column) for column in zip(*weights, strict=True))
+    return (*figures, -starts)
+
+
 def weigh(*weights: Weight) -> Candidates:
-    *figures, starts = zip(*weights, strict=True)
-    return Candidates(
-        np.arange(len(weights)),
-        np.array(figures, np.int64),
-        np.array(starts, np.float64),
-        lambda at: (),
-    )
+    return Candidates.weighed(np.arange(len(weights)), make_columns(weights), lambda at: ())
 
 
 @pytest.mark.parametrize(
@@ -60,3 +67,31 @@ def test_a_search_ends_with_one_that_breaks_no_budget(
     found = weigh(*((broken, 5, 10, 2, 7.0) for broken in violations))
 
     assert found.enough(wanted) == needed
+
+
+figures = st.integers(0, 1)
+weights = st.tuples(figures, figures, figures, figures, st.sampled_from((1.0, 2.0)))
+
+
+@given(st.lists(st.lists(weights, min_size=1, max_size=4), min_size=1, max_size=4), st.randoms())
+def test_columns_that_are_filled_in_portions_tell_the_same(
+    portions: list[list[Weight]], random: Random
+) -> None:
+    everything = [weight for portion in portions for weight in portion]
+    order = list(range(len(everything)))
+    random.shuffle(order)
+    filled = VictimWeights.nothing(len(everything))
+    places = iter(order)
+    for portion in portions:
+        some = [next(places) for _ in portion]
+        filled.put(np.array(some), make_columns(portion))
+    kept = Candidates(np.array(order), np.array(order), filled, lambda at: ())
+
+    plain = weigh(*everything)
+    assert kept.best() == plain.best()
+    assert [kept.enough(wanted) for wanted in range(4)] == [
+        plain.enough(wanted) for wanted in range(4)
+    ]
+    assert kept.best() == min(
+        range(len(everything)), key=lambda at: (*everything[at][:4], -everything[at][4], at)
+    )

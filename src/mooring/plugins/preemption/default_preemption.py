@@ -175,10 +175,10 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
 
     def _take_best(self, found: Candidates, nodes: Nodes) -> Remedy:
         best = found.best()
-        name = nodes.name(int(found.rows[best]))
+        name = nodes.name(found.rows.item(best))
         victims = found.victims(best)
         text = _FOUND.format(name, len(victims)) if self._tells_of_victims else ""
-        return Remedy(name, victims, int(found.violations[best]), text)
+        return Remedy(name, victims, found.violations.item(best), text)
 
     def _count_wanted(self, potential: int) -> int:
         share = potential * self._args.min_candidate_nodes_percentage // 100

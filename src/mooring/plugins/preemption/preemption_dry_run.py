@@ -436,12 +436,12 @@ class CountsDryRun:
         starts = np.where(most_important, lesser.starts, np.inf)
         broken_counts = self._per_row((gone & broken).astype(np.int64))
         sums = self._per_row(np.where(gone, lesser.priorities + PRIORITY_SHIFT, 0))
-        figures = np.stack((broken_counts, highest, sums, counts))
-        return Candidates(
+        latest = -np.minimum.reduceat(starts, lesser.begins)
+        columns = (broken_counts, highest, sums, counts, latest)
+        return Candidates.weighed(
             lesser.rows[fitting],
-            figures[:, fitting],
-            np.minimum.reduceat(starts, lesser.begins)[fitting],
-            lambda at: _victims(lesser, int(fitting[at]), gone),
+            tuple(column[fitting] for column in columns),
+            lambda at: _victims(lesser, fitting.item(at), gone),
         )
 
     def _per_row(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -450,8 +450,8 @@ class CountsDryRun:
 
 def _victims(lesser: LesserPods, at: int, gone: Mask) -> tuple[Pod, ...]:
     """Returns the pods of the row at a place that must go."""
-    begin = int(lesser.begins[at])
-    pods = slice(begin, begin + int(lesser.counts[at]))
+    begin = lesser.begins.item(at)
+    pods = slice(begin, begin + lesser.counts.item(at))
     return lesser.named(lesser.slots[pods][gone[pods]])
 
 
