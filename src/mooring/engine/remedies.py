@@ -106,20 +106,19 @@ class RemedySearch:
 
     def take(self, plugin: str, answer: Remedy | NoRemedy) -> RemedyResult | None:
         """Takes in an answer; returns the end of the search if this is it."""
-        if isinstance(answer, NoRemedy) and answer.release is not None:
+        if isinstance(answer, Remedy):
+            return RemedyResult(
+                answer.text, answer.node_name, answer, SUCCESS, plugin, releases=self._releases
+            )
+        if answer.release is not None:
             self._releases = (*self._releases, answer.release)
-        match answer:
-            case Remedy(node_name):
-                return RemedyResult(
-                    answer.text, node_name, answer, SUCCESS, plugin, releases=self._releases
-                )
-            case NoRemedy(Code.UNSCHEDULABLE, reasons, clears, partial):
-                self._texts.extend(reasons)
-                self._nominate = "" if clears else self._nominate
-                self._partial = self._partial or partial
-                return None
-            case NoRemedy(code, reasons, clears):
-                return RemedyResult(", ".join(reasons), "" if clears else None, status=code.value)
+        clears = "" if answer.clears_nomination else None
+        if answer.code is not Code.UNSCHEDULABLE:
+            return RemedyResult(", ".join(answer.reasons), clears, status=answer.code.value)
+        self._texts.extend(answer.reasons)
+        self._nominate = self._nominate if clears is None else clears
+        self._partial = self._partial or answer.partial
+        return None
 
     def give_up(self) -> RemedyResult:
         """Returns the result if no post-filter found a remedy."""
@@ -167,7 +166,9 @@ class Evictions:
         """Asks for the eviction of a victim."""
         message = f"{profile.name}: preempting to accommodate a higher priority pod"
         self._emit(EvictPod(PodRef.to(victim), PodRef.to(pod), message))
-        known = self._preemptions.setdefault(pod.uid, PodEvictions(remedied.plugin, {}, now))
+        known = self._preemptions.get(pod.uid)
+        if known is None:
+            known = self._preemptions[pod.uid] = PodEvictions(remedied.plugin, {}, now)
         node_name = remedied.nominate or ""
         known.events[victim.uid] = actions.make_preemption_event(
             victim, pod, node_name, profile.name
