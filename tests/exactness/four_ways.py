@@ -266,10 +266,11 @@ def run(
     most_classes: int | None = None,
     recounts: bool = True,
     ways: Mapping[str, tuple[bool, bool]] = WAYS,
+    waits_for_second: bool = False,
 ) -> Counter[DecisionPath]:
     """Runs a stream; raises Differs, with the turn at which it is first seen."""
     world = World(seed, shape or Shape())
-    made = FourWays(using, registry, most_classes, recounts, ways)
+    made = FourWays(using, registry, most_classes, recounts, ways, waits_for_second)
     turns = stuck = 0
     try:
         made.handle(world.opening(), world.now)

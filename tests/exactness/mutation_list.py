@@ -228,8 +228,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "an unsignable part is a part",
         SIGNATURE,
-        "            part = _ask(plugin, pod, nodes)\n            if part is UNSIGNABLE:\n",
-        "            part = _ask(plugin, pod, nodes)\n            if False:\n",
+        "        part = _ask(plugin, pod, nodes)\n        if part is UNSIGNABLE:\n",
+        "        part = _ask(plugin, pod, nodes)\n        if False:\n",
     ),
     Mutation(
         "namespaces are not told apart",
@@ -501,8 +501,32 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "wide filters are not asked again",
         POD_CLASS,
-        "        if self._wide_watch & union:\n            self._refresh_wide(union)\n",
-        "",
+        "        if unlike or self._wide_watch & union:\n",
+        "        if unlike:\n",
+    ),
+    Mutation(
+        "what is asked for each pod is not asked about an unlike one",
+        POD_CLASS,
+        "        return [plugin for plugin, part in own.items() if part != before[plugin]]\n",
+        "        return ()\n",
+    ),
+    Mutation(
+        "a score that skipped one pod skips an unlike one",
+        POD_CLASS,
+        "            is_unlike = score.plugin in unlike\n",
+        "            is_unlike = False\n",
+    ),
+    Mutation(
+        "pods share answers of plugins that sign them differently",
+        SIGNATURE,
+        "            if is_own:\n                own[plugin] = part\n",
+        "            if True:\n                own[plugin] = part\n",
+    ),
+    Mutation(
+        "all filters that reject a row give the reasons",
+        POD_CLASS,
+        "            decided = feasible & rejected\n",
+        "            decided = rejected\n",
     ),
     Mutation(
         "wide filters' watches are not renewed",
@@ -531,7 +555,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a score that skips once is inactive for good",
         POD_CLASS,
-        "score.is_active = was_active or self._pre_score(score.plugin) is not None",
+        "score.is_active = stays or self._may_score(score.plugin)",
         "pass",
     ),
     Mutation(

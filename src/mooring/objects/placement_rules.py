@@ -96,10 +96,8 @@ class TopologySpreadConstraint(Wire, frozen=True, dict=True):
     @property
     def label_keys(self) -> Iterator[str]:
         """The labels that the constraint reads of its own pod and of others."""
-        selector = self.label_selector
-        if selector is not None:
-            yield from selector.match_labels or ()
-            yield from (each.key for each in selector.match_expressions or ())
+        if self.label_selector is not None:
+            yield from self.label_selector.keys
         yield from self.match_label_keys or ()
 
 
@@ -144,6 +142,16 @@ class Affinity(Wire, frozen=True):
     node_affinity: NodeAffinityRules | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
+
+    @property
+    def label_keys(self) -> Iterator[str]:
+        """The labels that its terms read of other pods."""
+        for rules in (self.pod_affinity, self.pod_anti_affinity):
+            if rules is not None:
+                weighted = [each.pod_affinity_term for each in rules.preferred]
+                for term in (*rules.required, *weighted):
+                    if term.label_selector is not None:
+                        yield from term.label_selector.keys
 
 
 @dataclass(frozen=True, slots=True)

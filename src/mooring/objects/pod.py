@@ -254,13 +254,10 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
     @template_property
     def own_label_keys(self) -> frozenset[str]:
         """Returns the label keys that its own affinity terms and spread constraints read."""
-        terms = self.terms_in("")
-        selectors = [term.selector for term in terms if term.selector is not None]
-        constraints = self.topology_spread_constraints or ()
-        return frozenset(
-            [key for selector in selectors for key in selector.keys]
-            + [key for each in constraints for key in each.label_keys]
-        )
+        keys = [key for each in self.topology_spread_constraints or () for key in each.label_keys]
+        if self.affinity is not None:
+            keys += self.affinity.label_keys
+        return frozenset(keys)
 
     @template_property
     def held(self) -> Held:

@@ -40,6 +40,11 @@ class LabelSelector(Wire, frozen=True):
     match_labels: dict[str, str] | None = None
     match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
 
+    @property
+    def keys(self) -> list[str]:
+        """The label keys that it reads."""
+        return [*(self.match_labels or ()), *[each.key for each in self.match_expressions or ()]]
+
 
 SetOperator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 

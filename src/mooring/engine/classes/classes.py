@@ -5,7 +5,7 @@ The decision is always the one that `cycle.decide` would make.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 from zlib import crc32
@@ -17,10 +17,10 @@ from mooring.cluster import Cluster
 from mooring.engine import diagnosis
 from mooring.engine.actions import Report
 from mooring.engine.cycle import Found, Window, conclude, decide
-from mooring.framework.attempt import Failed, Scored
+from mooring.framework.attempt import Failed, PreFiltered, Scored
 from mooring.framework.nominated import find_refused_by_nominated
-from mooring.framework.observe import SCORE, PointTimer
-from mooring.framework.plugin import MAX_SCORE
+from mooring.framework.observe import FILTER, SCORE, PointTimer
+from mooring.framework.plugin import MAX_SCORE, Plugin
 from mooring.framework.plugin_fence import PASSING, make_error
 from mooring.framework.points import fits_on, pre_filter
 from mooring.framework.profile import Profile
@@ -32,10 +32,10 @@ from .answer_cache import MOST_BYTES, AnswerCache, Key
 from .batch import DomainBatch, Turns
 from .failures import Failures
 from .parts import Unserved
-from .pod_class import PodClass
+from .pod_class import ALIKE, PodClass
 from .scores import MOST_KEY
 from .siblings import Siblings
-from .signature import Signer
+from .signature import SharedPart, Signer
 from .statistics import DecisionPath, Flush, Statistics
 
 T = TypeVar("T")
@@ -368,11 +368,17 @@ class Classes:
         if key.signature != signature:
             key = self._key = Key(self._profile.name, signature)
         known: PodClass | None = self._cache.find(key)
+        own = ALIKE
         if known is None and self._is_alone_so_far(signature, pod):
-            # Making a class takes longer than a decision.
-            return DecisionPath.FIRST, None
+            shared = self._find_shared(signature, pod)
+            if shared is None:
+                # Making a class takes longer than a decision.
+                return DecisionPath.FIRST, None
+            key, own = Key(self._profile.name, shared.number), shared.own
+            self._key = key
+            known = self._cache.find(key)
         try:
-            kept = self._bring_up_to_date(key, known, pod)
+            kept = self._bring_up_to_date(key, known, pod, own)
             path, row = self._choose(kept, pod, window)
         except BaseException:
             # Answers of which only a part is up to date cannot be used.
@@ -397,9 +403,34 @@ class Classes:
         if pod.spec.volumes or pod.spec.resource_claims:
             return None
         prepared = kept.newest_prepared()
-        outcome = conclude(self._profile, pod, prepared, self._cluster.nodes, window)
+        outcome = self._fail(kept, prepared, window) or conclude(
+            self._profile, pod, prepared, self._cluster.nodes, window
+        )
         self.statistics.look_back(signature, outcome)
         return outcome
+
+    def _fail(self, kept: PodClass, prepared: PreFiltered, window: Window) -> Failed | None:
+        """Returns the failure of a class, by its own answers; None if these are not enough."""
+        nodes = self._cluster.nodes
+        if window.rows is not None or nodes.nominations.are_there:
+            return None
+        with PointTimer(self._observer, FILTER, self._profile.name):
+            filtered = kept.filter()
+        if np.count_nonzero(filtered.feasible):
+            return None
+        return Failed(prepared, filtered, len(nodes))
+
+    def _find_shared(self, signature: int, pod: Pod) -> SharedPart | None:
+        """Returns what a pod that is like no other shares with pods that are like it in part.
+
+        None if there was no such pod since the last sweep.
+        """
+        shared = self._signer.find_shared(signature)
+        if shared is None:
+            return None
+        is_first = self._is_alone_so_far(shared.number, pod)
+        self._asked.setdefault(shared.number, pod.uid)
+        return None if is_first else shared
 
     def _is_alone_so_far(self, signature: int, pod: Pod) -> bool:
         """Returns whether no other pod of this signature was decided since the last sweep."""
@@ -407,27 +438,33 @@ class Classes:
             return False
         return self._asked.get(signature, pod.uid) == pod.uid
 
-    def _bring_up_to_date(self, key: Key, known: PodClass | None, pod: Pod) -> PodClass:
+    def _bring_up_to_date(
+        self,
+        key: Key,
+        known: PodClass | None,
+        pod: Pod,
+        own: Mapping[Plugin, Hashable] = ALIKE,
+    ) -> PodClass:
         """Returns the class brought up to date, or a new one if there is none."""
         if known is None:
-            made = self._make(pod)
+            made = self._make(pod, own)
             self._cache.put(key, made, made.size, self.statistics)
             return made
         size = known.size
         if self._settings.classes or self._is_explained(known):
-            known.refresh(pod)
+            known.refresh(pod, own)
         else:
             self.statistics.flushes[Flush.INTERRUPTED] += 1
-            known.rebuild(pod)
+            known.rebuild(pod, own)
         if known.size != size:
             self._cache.put(key, known, known.size, self.statistics)
         return known
 
-    def _make(self, pod: Pod) -> PodClass:
+    def _make(self, pod: Pod, own: Mapping[Plugin, Hashable]) -> PodClass:
         if self._settings.most_classes is not None:
             self._cache.keep_most(self._profile.name, self._settings.most_classes - 1)
         began = self._clock()
-        made = PodClass(self._profile, pod, self._cluster, self.statistics)
+        made = PodClass(self._profile, pod, self._cluster, self.statistics, own)
         self._observer.answers_stored(self._profile.name, began)
         return made
 

@@ -8,7 +8,18 @@ from typing import Any, NamedTuple
 
 from mooring.cluster import Figures, Mask, Nodes, RowFacts, Scope
 from mooring.cluster.changes import Change, unite
-from mooring.framework.plugin import Filter, Levels, PreScore, Reduction, Rescore, Score, Scores
+from mooring.framework.plugin import (
+    Filter,
+    Levels,
+    Plugin,
+    PreScore,
+    Reduction,
+    Rescore,
+    Score,
+    Scores,
+)
+from mooring.framework.profile import Profile
+from mooring.framework.verdict import Verdict
 
 # If nodes and pods are alike, rows have few distinct figures. If there are more than this, looking
 # up answers by figures saves no time.
@@ -36,6 +47,8 @@ class WideFilter:
     #: Whether the plugin prepares something for a pod.
     prepares: bool
     prepared: Any = None
+    #: Its answer, if it rejects any row, and which rows these are.
+    verdict: Verdict | None = None
     rejected: Mask | None = None
 
 
@@ -139,3 +152,17 @@ def is_kept(plugin: Score[Any]) -> bool:
     else:
         is_own = plugin.reduces is Reduction.LARGEST and plugin.scope is Scope.ROW
     return is_own and (ignores_feasible_rows(plugin) or not isinstance(plugin, PreScore))
+
+
+def is_asked_anew(plugin: Plugin, profile: Profile) -> bool:
+    """Returns whether a class asks a plugin about each pod that is not like the last one.
+
+    Such plugins look at other rows, so that little of what they say can be kept. All their answers
+    must be asked for anew: as a filter, as a score, or as both.
+    """
+    filters, scores = plugin in profile.filter, [each for each, _ in profile.score]
+    if not filters and (plugin in profile.pre_filter or plugin not in scores):
+        return False
+    if filters and plugin.scope is Scope.ROW:
+        return False
+    return not any(each is plugin and is_kept(each) for each in scores)

@@ -7,6 +7,7 @@ all rows only if its answers for a row depend on other rows.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Cluster, Mask, RowFacts, Rows, Scope
 from mooring.cluster.arrays import freeze
 from mooring.cluster.changes import EVERYWHERE, Change, ChangeLog, RowChanges, unite
-from mooring.framework.attempt import PreFiltered, Scored
+from mooring.framework.attempt import Filtered, Layer, PreFiltered, Scored
 from mooring.framework.calls import (
     FILTERING,
     ask_filter,
@@ -33,6 +34,7 @@ from mooring.framework.plugin import (
     UPDATED,
     Filter,
     Narrowed,
+    Plugin,
     PreFilter,
     PreScore,
     Reduction,
@@ -44,6 +46,7 @@ from mooring.framework.plugin_fence import PASSING, check_range, make_plugin_err
 from mooring.framework.points import pre_filter
 from mooring.framework.profile import Profile
 from mooring.framework.status import Rejected
+from mooring.framework.verdict import Verdict
 from mooring.objects.pod import Pod
 
 from .batch import LEVEL_BYTES, RANKED_BYTES, DomainBatch
@@ -88,11 +91,20 @@ _COLUMN_BYTES = 8
 _WIDE_BYTES = 9
 
 
+#: What pods of a class have of their own that are alike in everything.
+ALIKE: Mapping[Plugin, Hashable] = {}
+
+
 class PodClass:
     """The answers for one class. `bits` has for each row one bit per row filter that rejects it."""
 
     def __init__(
-        self, profile: Profile, pod: Pod, cluster: Cluster, statistics: Statistics
+        self,
+        profile: Profile,
+        pod: Pod,
+        cluster: Cluster,
+        statistics: Statistics,
+        own: Mapping[Plugin, Hashable] = ALIKE,
     ) -> None:
         self._statistics = statistics
         self.profile = profile
@@ -102,11 +114,13 @@ class PodClass:
         self.last_row: int | None = None
         #: For how many pods in succession no wide filter has rejected a row.
         self._unrejected = 0
-        self.rebuild(pod)
+        self.rebuild(pod, own)
 
-    def rebuild(self, pod: Pod) -> None:
+    def rebuild(self, pod: Pod, own: Mapping[Plugin, Hashable] = ALIKE) -> None:
         """Asks every plugin about every row."""
         self.pod = pod
+        #: What some plugins sign of this pod that they need not sign of all pods of the class.
+        self._own = own
         self.generation = self._cluster.changes.generation
         self.pre_filtered = pre_filter(self.profile, self.pod, self._nodes)
         if self.pre_filtered.rejected is not None or self.pre_filtered.node_names is not None:
@@ -178,12 +192,12 @@ class PodClass:
             wide.prepared = ask_pre_filter(plugin, self.pod, nodes)
             if isinstance(wide.prepared, _NO_COLUMN):
                 raise Unserved
-        wide.rejected = None
+        wide.verdict = wide.rejected = None
         if wide.prepared is not None:
             verdict = ask_filter(plugin, wide.prepared, nodes, nodes.everything)
             rejected = verdict.rejected if verdict.reasons else None
             if rejected is not None and rejected.any():
-                wide.rejected = rejected
+                wide.verdict, wide.rejected = verdict, rejected
 
     def _ask_scores(self) -> None:
         self.columns: list[ScoreColumn] = []
@@ -193,7 +207,7 @@ class PodClass:
             if is_kept(plugin):
                 self._add_column(plugin, watch, weight)
             else:
-                active = not ignores_feasible_rows(plugin) or self._pre_score(plugin) is not None
+                active = self._may_score(plugin)
                 prepares, levels = isinstance(plugin, PreScore), may_find_levels(plugin)
                 self.relative.append(RelativeScore(plugin, watch, weight, active, prepares, levels))
         self.scores = ClassScores(self.columns, self.bits, self._nodes)
@@ -227,13 +241,14 @@ class PodClass:
 
     # Refreshing
 
-    def refresh(self, pod: Pod) -> None:
+    def refresh(self, pod: Pod, own: Mapping[Plugin, Hashable] = ALIKE) -> None:
         """Brings every answer up to date with the cluster.
 
         Plugins are asked about this pod from now on, not about the one before it, whose volumes
-        may be in use or may have changed.
+        may be in use or may have changed. Those that do not sign the two alike are asked anew.
         """
         before, self.pod = self.pod, pod
+        unlike = self._find_unlike(own)
         if self._labels_version != self._nodes.labels_version:
             self._labels_version = self._nodes.labels_version
             # What was prepared for one pod holds for another only if all labels that are read of
@@ -242,7 +257,7 @@ class PodClass:
                 self._begin_anew(Flush.LABELS)
                 return
         log = self._cluster.changes
-        if self.generation == log.generation or self._take_newest(log):
+        if not unlike and (self.generation == log.generation or self._take_newest(log)):
             return
         found = read_changes(log, self.generation)
         if found is None or found[1] & _MEMBERSHIP:
@@ -253,9 +268,16 @@ class PodClass:
         if self._stances.watch & union and self._stances.have_turned(pod, union):
             self._begin_anew(Flush.SKIPPING)
             return
-        if self._wide_watch & union:
-            self._refresh_wide(union)
+        if unlike or self._wide_watch & union:
+            self._refresh_wide(union, unlike)
         self._refresh_rows(changed, everywhere, union)
+
+    def _find_unlike(self, own: Mapping[Plugin, Hashable]) -> Sequence[Plugin]:
+        """Returns the plugins that do not sign a pod like the one before it; notes the new part."""
+        if own is self._own:
+            return ()
+        before, self._own = self._own, own
+        return [plugin for plugin, part in own.items() if part != before[plugin]]
 
     def _take_newest(self, log: ChangeLog) -> bool:
         """Takes in the newest change if it is the only one and concerns one row alone, as most do.
@@ -274,27 +296,39 @@ class PodClass:
 
     def _begin_anew(self, why: Flush) -> None:
         self._statistics.flushes[why] += 1
-        self.rebuild(self.pod)
+        self.rebuild(self.pod, self._own)
 
-    def _refresh_wide(self, union: int) -> None:
-        """Asks the wide plugins that read such changes again."""
+    def _refresh_wide(self, union: int, unlike: Sequence[Plugin] = ()) -> None:
+        """Asks the wide plugins again that read such changes, or tell the pod from the last one."""
         pod, nodes = self.pod, self._nodes
         is_same = True
         for wide in self.wide_filters:
-            if wide.watch & union:
+            if wide.watch & union or wide.plugin in unlike:
                 watched, skipped = wide.watch, wide.prepared is None
                 wide.watch = ask_watch(wide.plugin, pod, nodes)
                 self._ask_wide(wide)
                 is_same &= wide.watch == watched and (wide.prepared is None) == skipped
         for score in self.relative:
-            if score.watch & union:
+            is_unlike = score.plugin in unlike
+            if score.watch & union or is_unlike:
                 watched, was_active = score.watch, score.is_active
                 score.watch = ask_watch(score.plugin, pod, nodes)
                 # An active score is asked for every pod, and `ask_relatively` notes when it skips.
-                score.is_active = was_active or self._pre_score(score.plugin) is not None
+                stays = was_active and not is_unlike
+                score.is_active = stays or self._may_score(score.plugin)
                 is_same &= score.watch == watched and score.is_active == was_active
+        if unlike:
+            self.pre_filtered = self.newest_prepared()
         if not is_same:
             self._look_wide()
+        self._count_unrejected()
+
+    def _may_score(self, plugin: Score[Any]) -> bool:
+        """Returns whether a relative score may add something for such pods."""
+        return not ignores_feasible_rows(plugin) or self._pre_score(plugin) is not None
+
+    def _count_unrejected(self) -> None:
+        """Counts the pods in succession for which no wide filter rejects a row."""
         if not self.is_narrow:
             rejects = any(wide.rejected is not None for wide in self.wide_filters)
             self._unrejected = 0 if rejects else self._unrejected + 1
@@ -454,6 +488,35 @@ class PodClass:
             # All rows fit: the array of all rows is known and need not be made.
             return self.scores.everything
         return freeze(np.flatnonzero(fits))
+
+    def filter(self) -> Filtered:
+        """Returns what `filter_rows` does for all rows; only who rejects some row is asked."""
+        nodes, rows = self._nodes, self._nodes.everything
+        feasible = nodes.alive[rows]
+        rejecting = int(np.bitwise_or.reduce(self.bits))
+        layers: list[Layer] = []
+        for plugin, verdict in self._find_verdicts(rejecting):
+            rejected = verdict.rejected
+            decided = feasible & rejected
+            if np.count_nonzero(decided):
+                layers.append(Layer(plugin.name, verdict, decided))
+                feasible = feasible & ~rejected
+                if not np.count_nonzero(feasible):
+                    break
+        return Filtered(self.scores.everything, feasible, tuple(layers))
+
+    def _find_verdicts(self, rejecting: int) -> Iterator[tuple[Filter[Any], Verdict]]:
+        """Yields the verdicts with which some row is rejected, in the order of the filters."""
+        nodes = self._nodes
+        near = {each.plugin: each for each in self.row_filters}
+        wide = {each.plugin: each.verdict for each in self.wide_filters}
+        for plugin in self.profile.filter:
+            each = near.get(plugin)
+            if each is not None and each.bit & rejecting:
+                yield plugin, ask_filter(plugin, each.prepared, nodes, nodes.everything)
+            known = wide.get(plugin)
+            if known is not None:
+                yield plugin, known
 
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
         """Returns the totals of feasible rows; relative scores are asked anew."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
 from mooring.cluster import Nodes
 from mooring.cluster.derived import Recent
@@ -26,6 +27,7 @@ from mooring.objects.pod import Pod, PodSpec
 from mooring.objects.selector import Selector
 from mooring.queue.queued_pod import SharedFailure
 
+from .parts import is_asked_anew
 from .statistics import Unsignable
 
 # Enough for the templates of a large cluster; beyond it, the oldest are signed anew.
@@ -50,6 +52,35 @@ TOO_MANY_RULES = Unsigned()
 
 #: A number that like pods share.
 Signature = int | Unsigned
+
+
+class SharedPart(NamedTuple):
+    """What pods share that differ only in what some plugins are asked about each of them."""
+
+    #: It stands for what all other plugins sign.
+    number: int
+    #: What these plugins sign.
+    own: Mapping[Plugin, Hashable]
+
+
+class _Parts:
+    """Parts of a signature, with their hash, because they are long and looked up several times."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, first: Hashable, parts: Sequence[Hashable]) -> None:
+        self._parts = first, *parts
+        self._hash = hash(self._parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Parts) and self._parts == other._parts
+
+
+#: It tells the parts that pods share from whole signatures.
+_SHARED = "shared"
 
 
 class _BrokenSign(Exception):
@@ -97,8 +128,12 @@ class Signer:
         self._seekers = tuple(each for each in profile.post_filter if not self._covers(each))
         self._known: Recent[Hashable, _SignedTemplate] = Recent(_MOST_REMEMBERED)
         # A number stands for a signature, which is long and slow to compare.
-        self._numbers: Recent[Hashable, int] = Recent(_MOST_REMEMBERED)
+        self._numbers: Recent[_Parts, int] = Recent(_MOST_REMEMBERED)
         self._given = 0
+        #: Of each remembered plugin, whether it is asked about each pod.
+        self._are_asked_anew = tuple(is_asked_anew(each, profile) for each in self._remembered)
+        #: What pods share, by the number of their signature.
+        self._shared: Recent[int, SharedPart] = Recent(_MOST_REMEMBERED)
 
     def sign(self, pod: Pod, nodes: Nodes) -> Signature:
         """Returns the signature of a pod by all plugins together."""
@@ -174,6 +209,13 @@ class Signer:
             return ()
         return tuple(name for name, part in ours.items() if part != theirs[name])
 
+    def find_shared(self, signature: int) -> SharedPart | None:
+        """Returns what pods of a signature share with others that are like them only in part.
+
+        None if they have volumes or claims, or if none was signed lately.
+        """
+        return self._shared.find(signature)
+
     def forget(self) -> None:
         """Forgets all signatures, because what they were made from is gone."""
         self._known.clear()
@@ -182,6 +224,7 @@ class Signer:
         """Drops the templates that had no pod lately."""
         self._known.sweep()
         self._numbers.sweep()
+        self._shared.sweep()
 
     def _sign_with_all(self, pod: Pod, nodes: Nodes) -> Signature:
         spec = pod.spec
@@ -263,22 +306,39 @@ class Signer:
     def _sign_anew(self, pod: Pod, nodes: Nodes) -> Signature:
         if not is_ordinary(pod):
             return TOO_MANY_RULES
-        return self._number(self._remembered, pod, nodes)
+        parts = _sign_parts(self._remembered, pod, nodes)
+        if isinstance(parts, Unsigned):
+            return parts
+        signature = self._give_number(_Parts(None, parts))
+        if self._shared.find(signature) is None:
+            self._shared.put(signature, self._divide(parts))
+        return signature
+
+    def _divide(self, parts: Sequence[Hashable]) -> SharedPart:
+        """Returns what pods share with others, and what is their own."""
+        shared: list[Hashable] = []
+        own: dict[Plugin, Hashable] = {}
+        for plugin, part, is_own in zip(self._remembered, parts, self._are_asked_anew, strict=True):
+            if is_own:
+                own[plugin] = part
+            else:
+                shared.append(part)
+        return SharedPart(self._give_number(_Parts(_SHARED, shared)), own)
 
     def _number(
         self, plugins: Iterable[Sign], pod: Pod, nodes: Nodes, first: int | None = None
     ) -> Signature:
         """Returns the number of a signature, given the number of its first part."""
-        parts: list[Hashable] = [first]
-        for plugin in plugins:
-            part = _ask(plugin, pod, nodes)
-            if part is UNSIGNABLE:
-                return Unsigned(plugin.name, Unsignable.UNSIGNABLE)
-            parts.append(part)
-        if first is not None and not any(part is not None for part in parts[1:]):
+        parts = _sign_parts(plugins, pod, nodes)
+        if isinstance(parts, Unsigned):
+            return parts
+        if first is not None and not any(part is not None for part in parts):
             # Nobody adds anything.
             return first
-        key = tuple(parts)
+        return self._give_number(_Parts(first, parts))
+
+    def _give_number(self, key: _Parts) -> int:
+        """Returns the number that stands for some parts."""
         number = self._numbers.get(key)
         if number is None:
             self._given += 1
@@ -311,6 +371,17 @@ def _divide_by_volumes(signing: Iterable[Sign]) -> tuple[tuple[Sign, ...], tuple
     """Returns the plugins that sign volumes, and those that do not."""
     reading = tuple(each for each in signing if each.signs is None or each.signs.volumes)
     return reading, tuple(each for each in signing if each not in reading)
+
+
+def _sign_parts(plugins: Iterable[Sign], pod: Pod, nodes: Nodes) -> list[Hashable] | Unsigned:
+    """Returns what each of some plugins signs of a pod."""
+    parts: list[Hashable] = []
+    for plugin in plugins:
+        part = _ask(plugin, pod, nodes)
+        if part is UNSIGNABLE:
+            return Unsigned(plugin.name, Unsignable.UNSIGNABLE)
+        parts.append(part)
+    return parts
 
 
 def _ask(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:

@@ -1,0 +1,129 @@
+"""Pods that are like no other share the answers of the plugins that sign them alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.engine import Engine
+from mooring.engine.classes.statistics import DecisionPath
+from mooring.objects.node import HOSTNAME, ZONE
+from mooring.objects.pod import Pod
+from tests.builders import node, pod
+from tests.exactness.four_ways import FourWays, configuration
+from tests.exactness.test_traps import Told, anti
+from tests.strategies import PREFERRED, REQUIRED
+
+DEFAULT = "default-scheduler"
+
+
+class ToldInTurn(Told):
+    """Engines as users have them: a class is made for the second of like pods."""
+
+    def __init__(self, *objects: Any) -> None:
+        super().__init__()
+        self.ways = FourWays(configuration(), waits_for_second=True)
+        self.apply(*objects)
+
+    @property
+    def engine(self) -> Engine:
+        return self.ways.engines["classes and batches"]
+
+    @property
+    def paths(self) -> dict[DecisionPath, int]:
+        return dict(self.engine.classes[DEFAULT].statistics.paths)
+
+
+def near(value: str, kind: str = "podAffinity") -> dict[str, Any]:
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"color": value}}}
+    return {"affinity": {kind: {REQUIRED: [term]}}}
+
+
+def drawn_to(value: str) -> dict[str, Any]:
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"color": value}}}
+    weighted = {"weight": 100, "podAffinityTerm": term}
+    return {"affinity": {"podAffinity": {PREFERRED: [weighted]}}}
+
+
+def colored(name: str, color: str, **given: Any) -> Pod:
+    return pod(name, labels={"color": color}, **given)
+
+
+@pytest.fixture
+def told() -> ToldInTurn:
+    """Two nodes; one runs a red pod, the other a blue pod that repels green ones."""
+    return ToldInTurn(
+        node("a", labels={HOSTNAME: "a", ZONE: "z"}),
+        node("b", labels={HOSTNAME: "b", ZONE: "y"}),
+        colored("red", "red", node="a"),
+        colored("blue", "blue", node="b", spec=anti("color", "green")),
+    )
+
+
+def test_unlike_pods_are_decided_by_one_class(told: ToldInTurn) -> None:
+    found = told.places(*(colored(f"p{at}", f"color-{at}") for at in range(6)))
+
+    assert set(found.values()) == {"a", "b"}
+    assert told.paths == {DecisionPath.FIRST: 2, DecisionPath.BATCH: 4}
+    assert len(told.engine.classes[DEFAULT]) == 1
+
+
+def test_each_is_asked_about_by_those_that_tell_it_from_the_last(told: ToldInTurn) -> None:
+    found = told.places(
+        colored("p0", "x"),
+        colored("p1", "y"),
+        pod("near red", spec=near("red")),
+        pod("near blue", spec=near("blue")),
+        colored("green", "green"),
+        pod("near nobody", spec=near("nobody")),
+        pod("far from red", spec=near("red", "podAntiAffinity")),
+        pod("far from both", spec=near("blue", "podAntiAffinity")),
+    )
+
+    del found["p0"], found["p1"]
+    assert found == {
+        "near red": "a",
+        "near blue": "b",
+        "green": "a",
+        "near nobody": None,
+        "far from red": "b",
+        "far from both": "a",
+    }
+    assert DecisionPath.COLUMNS in told.paths
+
+
+@pytest.mark.parametrize(("color", "place"), [("red", "a"), ("blue", "b")])
+def test_a_preference_counts_for_the_pod_that_has_it(
+    told: ToldInTurn, color: str, place: str
+) -> None:
+    told.places(colored("p0", "x"), colored("p1", "y"))
+
+    assert told.places(pod("drawn", spec=drawn_to(color))) == {"drawn": place}
+    found = told.places(*(colored(f"q{at}", f"color-{at}") for at in range(4)))
+    assert set(found.values()) == {"a", "b"}
+
+
+def test_a_pod_that_asks_for_more_shares_nothing_with_others(told: ToldInTurn) -> None:
+    told.places(colored("p0", "x"), colored("p1", "y"))
+
+    assert told.places(colored("large", "z", cpu=1_000)) == {"large": None}
+
+
+def test_every_node_is_rejected_by_the_first_filter_that_rejects_it(told: ToldInTurn) -> None:
+    """The reasons of a class are those of all filters in their order."""
+    told.apply(node("c", spec={"unschedulable": True}, labels={HOSTNAME: "c"}))
+    told.places(colored("p0", "x"), colored("p1", "y"))
+
+    # Messages are compared, too.
+    assert told.places(pod("nowhere", spec=near("nobody"))) == {"nowhere": None}
+
+
+def test_changes_are_seen_by_those_that_read_them(told: ToldInTurn) -> None:
+    told.places(colored("p0", "x"), colored("p1", "y"))
+    told.apply(node("a", spec={"unschedulable": True}, labels={HOSTNAME: "a", ZONE: "z"}))
+
+    assert told.places(colored("p2", "z")) == {"p2": "b"}
+    assert told.places(pod("near red", spec=near("red"))) == {"near red": None}
+    told.apply(node("a", labels={HOSTNAME: "a", ZONE: "z"}))
+    assert told.places(pod("near red too", spec=near("red")))["near red too"] == "a"
