@@ -14,13 +14,14 @@ from mooring.engine.actions import Action, BindPod
 from mooring.engine.classes.statistics import DecisionPath
 from mooring.engine.cycle import Found, Window, decide
 from mooring.engine.events import Applied, BindingFailed
+from mooring.engine.gangs import best_domain
 from mooring.engine.gangs.group_decision import GroupDecision
 from mooring.engine.gangs.group_result import Domain
 from mooring.framework.attempt import Failed
 from mooring.objects.pod import Pod
 from mooring.testing.builders import node, pod
-from mooring.testing.driver import Driver, bindings, only
-from tests.engine.gangs import drive_gangs, gang, members
+from mooring.testing.driver import Driver, bindings, drive, only
+from tests.engine.gangs import GATES, drive_gangs, gang, members
 
 RACKS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=6)
 
@@ -397,6 +398,59 @@ def test_what_is_kept_of_domains_decides_as_plain_trying_does(
         world.do(*deed)
 
 
+class TwinClusters:
+    """The same events for two engines, of which one keeps nothing from gang to gang."""
+
+    def __init__(self) -> None:
+        nodes = racked([(4, number % 3) for number in range(7)])
+        off = {"EquivalenceCache": False, "OpportunisticBatching": False}
+        self.drivers = [drive(*nodes, gates={**GATES, **more}) for more in ({}, off)]
+        self.count = 0
+
+    def do(self, what: str, number: int, size: int) -> None:
+        self.count += 1
+        for driver in self.drivers:
+            self._do(driver, what, number, size)
+            driver.settle()
+            check(driver.engine.cluster)
+        kept, plain = (
+            {each.name: each.node_name for each in twin.pods.values()} for twin in self.drivers
+        )
+        assert kept == plain
+
+    def _do(self, driver: Driver, what: str, number: int, size: int) -> None:
+        name = f"g{self.count}"
+        match what:
+            case "gang":
+                driver.apply(gang(name, 2, topology_key="rack"), *members(name, 2, cpu="500m"))
+            case "larger gang":
+                driver.apply(gang(name, 1, topology_key="rack"), *members(name, size, cpu=1))
+            case "pod":
+                driver.apply(pod(name, cpu=1, node=f"n{number}"))
+            case "remove":
+                gone = [each for each in driver.pods.values() if each.node_name][number:][:1]
+                driver.remove(*gone)
+
+
+TWIN_DEEDS = ["gang", "gang", "gang", "larger gang", "pod", "remove"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(TWIN_DEEDS), st.integers(0, 6), st.integers(1, 4)),
+        min_size=4,
+        max_size=24,
+    )
+)
+def test_gangs_that_follow_each_other_are_placed_as_if_nothing_was_kept(
+    deeds: list[tuple[str, int, int]],
+) -> None:
+    world = TwinClusters()
+    for deed in deeds:
+        world.do(*deed)
+
+
 @pytest.mark.parametrize("what", ["a pod leaves", "a node grows"])
 def test_a_domain_that_is_less_full_is_no_longer_the_best(what: str) -> None:
     """The best domain is kept while it only becomes fuller."""
@@ -437,6 +491,29 @@ def test_no_member_is_tried_in_a_domain_that_became_too_full() -> None:
         decision.trial.keep()
 
     assert tried == ["r0"] * 4 + ["r1"] * 4
+
+
+def test_no_row_is_looked_at_while_only_like_gangs_are_placed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = drive_gangs(*racked([(9, 0), (9, 1)]))
+    found: list[dict[int, int] | None] = []
+    look = best_domain.find_changed
+    monkeypatch.setattr(
+        best_domain, "find_changed", lambda *asked: found.append(look(*asked)) or found[-1]
+    )
+    for number in range(3):
+        driver.apply(gang(f"g{number}", 2, topology_key="rack"), *members(f"g{number}", 2, cpu=1))
+        driver.settle()
+    assert not found
+
+    driver.apply(pod("other", cpu=1, node="n0"))
+    driver.apply(gang("g3", 2, topology_key="rack"), *members("g3", 2, cpu=1))
+    driver.settle()
+
+    # What the gangs before have changed is made up for.
+    assert [list(each or ()) for each in found] == [[0]]
+    assert {driver.node_of(f"g{number}-0") for number in range(4)} == {"n0"}
 
 
 def test_members_in_a_domain_are_taken_from_its_ranking() -> None:

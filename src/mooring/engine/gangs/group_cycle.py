@@ -9,7 +9,6 @@ from zlib import crc32
 import msgspec
 import numpy as np
 
-from mooring.cluster import Nodes
 from mooring.engine import diagnosis
 from mooring.engine.cycle import Found
 from mooring.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
@@ -21,7 +20,7 @@ from mooring.objects.pod_group import PodGroup
 
 from . import topology
 from .best_domain import BestDomain, KeptDomain
-from .domain_choice import DomainQuestion, choose_domain
+from .domain_choice import choose_domain
 from .domain_counts import count_members, find_like
 from .group_result import (
     SUCCESS,
@@ -63,13 +62,9 @@ class GroupCycle(msgspec.Struct, frozen=True):
     look: Look | None = None
 
     @property
-    def _nodes(self) -> Nodes:
-        return self.trial.nodes
-
-    @property
     def _scheduled(self) -> int:
         """How many members have a node."""
-        return len(self._nodes.groups.placed(self.group.group_key))
+        return len(self.trial.nodes.groups.placed(self.group.group_key))
 
     def run(self) -> GroupResult:
         """Tries to place the group. On success the members stay placed, otherwise nothing stays."""
@@ -77,7 +72,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         if preferred is not None:
             return preferred
         result = self._run_domains() if self.with_topology else self.try_domain(EVERYWHERE)
-        if result.is_success and not result.has_placed:
+        if not result.has_placed and result.is_success:
             # To have nothing to do is no success: the members that are left found no node.
             result.status = unschedulable()
             self.trial.roll_back()
@@ -160,7 +155,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         """Tries each domain, and keeps the result of the best one that takes the group."""
         profile, observer = self.trial.profile, self.trial.observer
         with PointTimer(observer, PLACEMENT_GENERATE, profile.name):
-            domains = topology.find_domains(self.group, self._nodes)
+            domains = topology.find_domains(self.group, self.trial.nodes)
         if isinstance(domains, GroupStatus):
             return GroupResult(domains)
         observer.domains_found(profile.name, len(domains))
@@ -189,7 +184,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
             return _refusal(len(domains), tried[0], tried, len(domains) - len(tried))
         if len(successes) > 1:
             with PointTimer(observer, PLACEMENT_SCORE, profile.name):
-                topology.score_domains(successes, self._nodes, profile, self._scheduled)
+                topology.score_domains(successes, self.trial.nodes, profile, self._scheduled)
         best = max(successes, key=lambda each: each.score)
         self._place_again(best)
         best.tried = tried
@@ -201,9 +196,10 @@ class GroupCycle(msgspec.Struct, frozen=True):
         If there are too many to try all, another one comes first whenever the cluster has changed.
         """
         needed = len(domains) * sum(map(self.trial.member_work, self.members))
-        if needed <= self.trial.work_left or self._nodes.changes is None:
+        changes = self.trial.nodes.changes
+        if needed <= self.trial.work_left or changes is None:
             return domains
-        seed = f"{self.group.uid}/{self._nodes.changes.generation}".encode()
+        seed = f"{self.group.uid}/{changes.generation}".encode()
         first = crc32(seed) % len(domains)
         return [*domains[first:], *domains[:first]]
 
@@ -221,56 +217,54 @@ class GroupCycle(msgspec.Struct, frozen=True):
 
     def _run_best(self, domains: Sequence[Domain]) -> GroupResult | None:
         """Tries only the domain that is best by counting; None if counting does not decide it."""
-        profile, scheduled = self.trial.profile, self._scheduled
-        question = topology.ask_about_domains(self.members[0], self.group, profile, scheduled)
-        kept = self._find_kept(question, domains)
-        best = None if kept is None else kept.find(self._nodes)
+        trial, scheduled = self.trial, self._scheduled
+        kept = self._find_kept(domains, scheduled)
+        best = None if kept is None else kept.find(trial.nodes)
         if best is None:
-            best = self._count_domains(question, domains)
+            best = self._count_domains(domains, scheduled)
             if best is None:
                 return None
             if kept is not None and best.feasible:
-                kept.keep(best, question.key, self._nodes)
+                kept.keep(best, self.group.domain_key, trial.nodes)
         rejected = len(domains) - best.feasible
-        self.trial.observer.domains_counted(profile.name, best.feasible, rejected)
+        trial.observer.domains_counted(trial.profile.name, best.feasible, rejected)
         if not best.feasible:
             return self._refuse_all(domains)
-        mark = self.trial.mark()
+        mark = trial.mark()
         result = self.try_domain(domains[best.place])
-        if not result.is_success or len(result.placed) != best.members:
-            self.trial.roll_back(mark)
+        if not result.has_placed or len(result.placed) != best.members:
+            trial.roll_back(mark)
             return None
+        if kept is not None:
+            kept.fill(trial.nodes)
         return result
 
-    def _find_kept(self, question: DomainQuestion, domains: Sequence[Domain]) -> KeptDomain | None:
+    def _find_kept(self, domains: Sequence[Domain], scheduled: int) -> KeptDomain | None:
         """Returns the kept best domain for gangs like this one; None if none can be kept."""
-        nodes, pod = self._nodes, self.members[0]
-        if self.look is None or not has_all(domains, question.key, nodes):
+        nodes, profile, pod = self.trial.nodes, self.trial.profile, self.members[0]
+        key, size = self.group.domain_key, len(self.members)
+        if self.look is None or not has_all(domains, key, nodes):
             return None
-        known = find_like(self.members, self.trial.profile, nodes, self.look)
+        known = find_like(self.members, profile, nodes, self.look)
         if known is None:
             return None
-        size = len(self.members)
         like = id(known.bits), id(pod.spec), nodes.resources_version
-        gang = question.key, size, question.scheduled, question.needed
         return nodes.derived.get(
-            ("best domain", like, gang),
-            lambda: KeptDomain(pod, known.bits, size, question.resources, nodes),
+            ("best domain", *like, key, size, scheduled, self.group.min_count),
+            lambda: KeptDomain(pod, known.bits, size, topology.scored_resources(profile), nodes),
         )
 
-    def _count_domains(
-        self, question: DomainQuestion, domains: Sequence[Domain]
-    ) -> BestDomain | None:
+    def _count_domains(self, domains: Sequence[Domain], scheduled: int) -> BestDomain | None:
         """Counts how many members domains take, and which is best; None if only trying can tell."""
-        counts = count_members(
-            self.members, domains, self.trial.profile, self._nodes, question.key, self.look
-        )
+        nodes, profile = self.trial.nodes, self.trial.profile
+        question = topology.ask_about_domains(self.members[0], self.group, profile, scheduled)
+        counts = count_members(self.members, domains, profile, nodes, question.key, self.look)
         if counts is None:
             return None
         enough = question.find_enough(counts)
         if not len(enough):
             return BestDomain(0, 0, 0)
-        best = choose_domain(question, enough, counts, domains, self._nodes)
+        best = choose_domain(question, enough, counts, domains, nodes)
         return BestDomain(best, counts.item(best), len(enough))
 
     def _refuse_all(self, domains: Sequence[Domain]) -> GroupResult | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -22,6 +22,9 @@ NO_PLACEMENTS = "no feasible placements found"
 # What kube-scheduler calls the score of a domain by the number of members that it takes.
 _MEMBERS = "PodGroupPodsCount"
 
+# The only domain of groups without a key.
+_ANYWHERE = (Domain(""),)
+
 _UNKNOWN_DOMAIN = "cannot determine domain for already scheduled pods: "
 
 
@@ -29,32 +32,32 @@ def find_domains(group: PodGroup, nodes: Nodes) -> Sequence[Domain] | GroupStatu
     """Returns the domains in which a group may be placed, by name; or why there are none."""
     key = group.domain_key
     if not key:
-        return [Domain("")]
-    known = split_by(key, nodes)
-    taken = _find_taken(group, nodes)
-    if isinstance(taken, GroupStatus):
-        return taken
-    domains: Sequence[Domain] = known.domains
-    if taken:
+        return _ANYWHERE
+    domains: Sequence[Domain] = split_by(key, nodes).domains
+    placed = nodes.groups.placed(group.group_key)
+    if placed:
+        taken = _find_taken(key, placed.values(), nodes)
+        if isinstance(taken, GroupStatus):
+            return taken
         domains = [domain for domain in domains if domain.name in taken]
     return domains or unschedulable(NO_PLACEMENTS, headline="")
 
 
-def _find_taken(group: PodGroup, nodes: Nodes) -> list[str] | GroupStatus:
-    """Returns the domain of the members that have a node; none if there are no such members."""
-    found: dict[str, None] = {}
-    for pod in nodes.groups.placed(group.group_key).values():
+def _find_taken(key: str, placed: Iterable[Pod], nodes: Nodes) -> set[str] | GroupStatus:
+    """Returns the domain of the members that have a node."""
+    found: set[str] = set()
+    for pod in placed:
         row = nodes.row(pod.node_name)
         if row is None:
             return error(f"{_UNKNOWN_DOMAIN}getting node for pod {pod.key}")
-        value = nodes.node(row).labels.get(group.domain_key)
+        value = nodes.node(row).labels.get(key)
         if value is None:
             return error(f"{_UNKNOWN_DOMAIN}no topology domain found for pod {pod.key}")
-        found[value] = None
+        found.add(value)
     if len(found) > 1:
         names = ", ".join(sorted(found))
         return error(f"{_UNKNOWN_DOMAIN}more than 1 domain found for pod group: {names}")
-    return list(found)
+    return found
 
 
 def score_domains(
@@ -62,7 +65,7 @@ def score_domains(
 ) -> None:
     """Scores domains that take a group: the fuller, and the more members, the better."""
     counter = find_room_counter(profile)
-    resources = _scored_resources(profile)
+    resources = scored_resources(profile)
     domains = [each.domain for each in results if each.domain is not None]
     counts = np.array([scheduled + len(each.placed) for each in results], np.int64)
     added = [
@@ -86,13 +89,14 @@ def ask_about_domains(
     return DomainQuestion(
         group.domain_key,
         pod.spec.scoring_requests,
-        _scored_resources(profile),
+        scored_resources(profile),
         scheduled,
         group.min_count,
     )
 
 
-def _scored_resources(profile: Profile) -> Mapping[str, int]:
+def scored_resources(profile: Profile) -> Mapping[str, int]:
+    """Returns the resources by which domains are scored, with their weights."""
     plugin = find_room_counter(profile)
     return {} if plugin is None else plugin.scored_resources
 
