@@ -109,8 +109,13 @@ class PodGroups(KnownGroups):
 
     def place(self, pod: Pod) -> None:
         """Notes that a pod has a node."""
-        if self._put(self._placed, pod):
+        key = self.key_of(pod)
+        if key is None:
+            return
+        known = self._placed.setdefault(key, {})
+        if pod.uid not in known:
             self._on_node[pod.node_name] = self._on_node.get(pod.node_name, 0) + 1
+        known[pod.uid] = pod
 
     def replace(self, before: Pod, pod: Pod) -> None:
         """Notes that a pod on a node has changed."""
@@ -131,23 +136,13 @@ class PodGroups(KnownGroups):
 
     def expect(self, pod: Pod) -> None:
         """Notes that a pod waits for a node."""
-        self._put(self._waiting, pod)
+        key = self.key_of(pod)
+        if key is not None:
+            self._waiting.setdefault(key, {})[pod.uid] = pod
 
     def dismiss(self, pod: Pod) -> None:
         """Notes that a pod does not wait any more."""
         self._take(self._waiting, pod)
-
-    def _put(self, members: Members, pod: Pod) -> bool:
-        """Adds a pod; returns whether it is a new member."""
-        key = self.key_of(pod)
-        if key is None:
-            return False
-        known = members.get(key)
-        if known is None:
-            known = members[key] = {}
-        is_new = pod.uid not in known
-        known[pod.uid] = pod
-        return is_new
 
     def _take(self, members: Members, pod: Pod) -> bool:
         """Removes a pod; returns whether it was a member."""

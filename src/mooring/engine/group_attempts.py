@@ -96,8 +96,7 @@ class GroupAttempts:
     ) -> None:
         """Tries to place all members of a group that have no node."""
         group = self._cluster.groups.get(entry.key)
-        began = self._observer.attempt_began()
-        members = [each for each in entry.in_order if self._begin(each, began)]
+        members = self._begin(entry)
         if group is None or not members:
             self._queue.return_group(entry, GroupReturn.FAILED, now)
             return
@@ -120,18 +119,25 @@ class GroupAttempts:
             self._attempts.fail_member(member, profile, failure)
         self._queue.return_group(entry, GroupReturn.FAILED, now)
 
-    def _begin(self, member: QueuedPod, began: float) -> bool:
-        """Begins with a member in its present form, unless it is being deleted or has a node."""
-        uid = member.pod.uid
-        pod = self._pending.get(uid)
-        if pod is not None and not pod.terminating and self._cluster.pod(uid) is None:
-            member.began, member.pod = began, pod
-            return True
-        if pod is not None and pod.terminating:
-            text = f"skip schedule deleting pod: {pod.key}"
-            self._emit(actions.make_failure_event(pod, text, pod.spec.scheduler_name))
-        self._queue.member_placed(uid)
-        return False
+    def _begin(self, entry: QueuedGroup) -> list[QueuedPod]:
+        """Begins with the members in their present form, in order.
+
+        Those that are being deleted or have a node are left out.
+        """
+        began, pending, placed = self._observer.attempt_began(), self._pending, self._cluster.pods
+        members = []
+        for member in entry.in_order:
+            uid = member.pod.uid
+            pod = pending.get(uid)
+            if pod is not None and not pod.terminating and uid not in placed:
+                member.began, member.pod = began, pod
+                members.append(member)
+                continue
+            if pod is not None and pod.terminating:
+                text = f"skip schedule deleting pod: {pod.key}"
+                self._emit(actions.make_failure_event(pod, text, pod.spec.scheduler_name))
+            self._queue.members_placed(entry, (uid,))
+        return members
 
     def _find_excess(self, pods: Sequence[Pod]) -> str | None:
         """Returns why a group or one of its members is too costly to be decided; else None."""
@@ -178,15 +184,17 @@ class GroupAttempts:
         refused: list[tuple[QueuedPod, Failure]] = []
         code = decision.status.code
         if code is _SUCCESS:
-            refused = self._keep(by_uid, decision, now)
+            refused = self._keep(entry, by_uid, decision, now)
         else:
             decision.trial.roll_back()
-        for pod, failure in decision.failures():
-            self._attempts.fail_member(by_uid[pod.uid], profile, failure)
+        if len(decision.trial.placements) < len(members):
+            for pod, failure in decision.failures():
+                self._attempts.fail_member(by_uid[pod.uid], profile, failure)
         for member, failure in refused:
             self._attempts.fail_member(member, profile, failure)
         self._write_condition(decision)
-        self._tell_group(decision, profile)
+        if code is not _SUCCESS or decision.result.found_by:
+            self._tell_group(decision, profile)
         result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code]
         self._observer.group_tried(profile.name, result, members[0].began)
         if code is _SUCCESS:
@@ -203,7 +211,11 @@ class GroupAttempts:
         self._queue.return_group(entry, how, now, needs_room=needs_room)
 
     def _keep(
-        self, members: Mapping[str, QueuedPod], decision: GroupDecision, now: float
+        self,
+        entry: QueuedGroup,
+        members: Mapping[str, QueuedPod],
+        decision: GroupDecision,
+        now: float,
     ) -> list[tuple[QueuedPod, Failure]]:
         """Binds the members that were placed in the trial; returns those that a permit refused.
 
@@ -230,8 +242,8 @@ class GroupAttempts:
                 self._attempts.take_back(each)
                 refused.append((each.queued, why))
             return refused
+        self._queue.members_placed(entry, [each.pod.uid for each in going])
         for each in going:
-            self._queue.member_placed(each.pod.uid)
             self._attempts.go_on(each, now)
         return refused
 

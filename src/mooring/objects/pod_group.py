@@ -180,7 +180,9 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def condition(self) -> Condition | None:
         """Returns the condition that says whether the group was placed."""
-        known = self.condition_type if self.conditions else ""
+        if not self.conditions:
+            return None
+        known = self.condition_type
         return next((each for each in self.conditions if known and each.type == known), None)
 
 

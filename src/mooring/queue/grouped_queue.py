@@ -245,29 +245,30 @@ class GroupedQueue(Queue):
     def _enter_member(self, member: QueuedPod, key: GroupKey, now: float) -> None:
         pod = member.pod
         self._group_of[pod.uid] = key
+        entry = self._entries.get(key)
+        if entry is not None and entry.place is not IN_FLIGHT:
+            # Where it waits, its group is known.
+            entry.join(member)
+            self._look_again(entry, member, UNSCHEDULED_POD_ADD.label, now)
+            return
         group = self._groups.get(key)
         if group is None:
             member.place = Place.INCOMPLETE
             self._incomplete.setdefault(key, {})[pod.uid] = member
-            return
-        entry = self._entries.get(key)
-        if entry is None:
+        elif entry is None:
             entry = QueuedGroup(
                 head_of(group, pod), member.timestamp, next(self._arrivals), key=key
             )
             self._entries[key] = entry
             entry.join(member)
             self._make_active(entry, UNSCHEDULED_POD_ADD.label, now)
-        elif entry.place is IN_FLIGHT:
-            entry.late[pod.uid] = member
         else:
-            entry.join(member)
-            self._look_again(entry, member, UNSCHEDULED_POD_ADD.label, now)
+            entry.late[pod.uid] = member
 
     def _look_again(self, entry: QueuedGroup, member: QueuedPod, label: str, now: float) -> None:
         """Checks a group after a member came or changed: the member may hold it back or free it."""
         is_gated = entry.place is GATED
-        answer = self._ask_group(entry)
+        answer = self._hold_group(entry.key, entry.pod.spec.scheduler_name)
         if answer is not None:
             if self._is_held(entry):
                 entry.gated_by, entry.refusal = answer
@@ -393,11 +394,11 @@ class GroupedQueue(Queue):
             if entry.backs_off(now) and entry.place is ACTIVE:
                 self._move(entry, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
 
-    def member_placed(self, uid: str) -> None:
-        """Notes that a member in flight has a node and does not wait any more."""
-        key = self._group_of.pop(uid, None)
-        if key is not None:
-            self._entries[key].leave(uid)
+    def members_placed(self, entry: QueuedGroup, uids: Iterable[str]) -> None:
+        """Notes that members of a group in flight have a node and do not wait any more."""
+        for uid in uids:
+            self._group_of.pop(uid, None)
+            entry.members.pop(uid, None)
 
     def return_group(
         self, entry: QueuedGroup, how: GroupReturn, now: float, *, needs_room: bool = False
@@ -490,7 +491,7 @@ class GroupedQueue(Queue):
     def _is_admitted(self, queued: QueuedPod, label: str) -> bool:
         if not isinstance(queued, QueuedGroup):
             return super()._is_admitted(queued, label)
-        answer = self._ask_group(queued)
+        answer = self._hold_group(queued.key, queued.pod.spec.scheduler_name)
         if answer is not None:
             self._hold(queued, answer, label)
             return False
@@ -500,9 +501,6 @@ class GroupedQueue(Queue):
             return False
         queued.gated_by, queued.refusal = "", None
         return True
-
-    def _ask_group(self, entry: QueuedGroup) -> tuple[str, Rejected] | None:
-        return self._hold_group(entry.key, entry.pod.spec.scheduler_name)
 
     def _ask_members(self, entry: QueuedGroup) -> tuple[str, Rejected] | None:
         for member in entry.members.values():

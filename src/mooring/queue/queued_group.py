@@ -53,14 +53,16 @@ class QueuedGroup(QueuedPod, eq=False, gc=True):
 
 
 def _turn(member: QueuedPod) -> tuple[int, int, float, int]:
-    return -member.pod.priority, -member.attempts, member.timestamp, member.arrival
+    # Not by the property of the pod: this is called for every member, and a call takes long.
+    priority = member.pod.spec.priority or 0
+    return -priority, -member.attempts, member.timestamp, member.arrival
 
 
 def head_of(group: PodGroup, member: Pod) -> Pod:
     """Makes a pod that represents a group, with its priority and a name that no pod can have."""
     priority = group.priority_beside(member)
     spec = member.spec
-    if spec.priority != priority:
+    if member.priority != priority:
         spec = changed(spec, priority=priority)
     name = f"podgroup {group.name} {group.group_key[0]}"
     uid = f"podgroup {group.group_key[0]} {group.key}"

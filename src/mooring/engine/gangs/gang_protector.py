@@ -80,7 +80,7 @@ class GangProtector:
 
     def look_after(self, now: float) -> None:
         """Releases the room of a gang that is gone, and looks for the next that starves."""
-        kept = self._kept_room
+        kept = self._cluster.nodes.kept_room
         if kept is not None:
             if not self._waits(kept.group):
                 self._release(now)

@@ -18,7 +18,8 @@ def find_fault(
     """Returns why a group cannot be tried as it is; None if it can."""
     name, policy = members[0].spec.scheduler_name, preemption_policy(members[0])
     priority = group.priority_beside(members[0])
-    alike = None
+    # Of the first one, nothing but its priority can differ.
+    alike = members[0].spec if members[0].priority == priority else None
     for pod in (*members, *placed):
         if pod.spec is alike:
             # What is compared is of the template.

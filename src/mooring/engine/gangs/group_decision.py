@@ -189,8 +189,9 @@ class GroupDecider:
         if result.status.code is _UNSCHEDULABLE and not is_literal:
             result = search(cycle) or result
         self.observer.group_decided(began)
-        preempt = find_preemption(profile)
-        if result.status.code is not _UNSCHEDULABLE or preempt is None:
+        needs_room = result.status.code is _UNSCHEDULABLE
+        preempt = find_preemption(profile) if needs_room else None
+        if preempt is None:
             return GroupDecision(group, members, result, trial)
         is_sparing = profile.gangs.victims == "fewest" and not is_literal
         with PointTimer(self.observer, GROUP_POST_FILTER, profile.name) as running:

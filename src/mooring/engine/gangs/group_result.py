@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import msgspec
@@ -27,6 +27,9 @@ class GroupCode(Enum):
     WAITING = "Wait"
     UNSCHEDULABLE = "Unschedulable"
     ERROR = "Error"
+
+    # That of an enum is a function in Python, and every gang is looked up by its code.
+    __hash__ = object.__hash__
 
 
 # Looked up once, because that takes long for an enum.
@@ -87,23 +90,22 @@ class Domain:
     rows: NDArray[np.intp] | None = None
 
 
-@dataclass(slots=True)
-class GroupResult:
+class GroupResult(msgspec.Struct, eq=False):
     """The result of an attempt on one set of nodes."""
 
     status: GroupStatus
     #: Those that were tried, in order.
-    members: list[MemberResult] = field(default_factory=list)
+    members: list[MemberResult] = []
     has_placed: bool = False
     domain: Domain | None = None
     #: By plugin, where several domains were weighed against each other.
     scores: Mapping[str, int] | None = None
     #: What came of it in each domain that was tried.
-    tried: list[GroupResult] = field(default_factory=list)
+    tried: list[GroupResult] = []
     #: How the places were found, if not by kube-scheduler's order: "reordered" or "searched".
     found_by: str = ""
     #: How many domains of each preferred level the group is in.
-    spread: Mapping[str, int] = field(default_factory=dict)
+    spread: Mapping[str, int] = {}
 
     @property
     def is_success(self) -> bool:

@@ -46,6 +46,8 @@ class PartialGangs:
 
     def look_after(self, now: float) -> None:
         """Releases the gangs whose time is over."""
+        if not self._due:
+            return
         for key, (due, scheduler) in list(self._due.items()):
             group = self._cluster.groups.get(key)
             members = self._find_members(group) if group is not None else []

@@ -57,35 +57,30 @@ class Trial:
         """Returns a point to roll back to."""
         return len(self._journal)
 
-    def place(self, pod: Pod, node_name: str) -> Placement | Failure:
+    def place(
+        self, pod: Pod, node_name: str, *, stays_nominated: bool = False
+    ) -> Placement | Failure:
         """Assumes a pod on a node and lets plugins reserve; a refusal leaves no trace.
 
-        The pod is not nominated any more.
+        The pod is not nominated any more, unless it is to stay so and count there as well.
         """
-        nominations = self.nodes.nominations
-        if not nominations.are_there:
-            return self.place_beside(pod, node_name)
-        nominated = nominations.node_of(pod)
-        if not nominated:
-            return self.place_beside(pod, node_name)
-        self.cluster.nominate(pod, "")
-        self._journal.append(lambda: self.cluster.nominate(pod, nominated))
-        placed = self.place_beside(pod, node_name)
-        if isinstance(placed, Failure):
-            self._undo_last()
-        return placed
-
-    def place_beside(self, pod: Pod, node_name: str) -> Placement | Failure:
-        """Places a pod that stays nominated, and so counts there as well."""
-        cluster = self.cluster
-        placed = Placement(_NOBODY, cluster.assume(pod, node_name), node_name, self.profile)
+        mark = len(self._journal)
+        if self.nodes.nominations.are_there and not stays_nominated:
+            self._end_nomination(pod)
+        placed = Placement(_NOBODY, self.cluster.assume(pod, node_name), node_name, self.profile)
         self._journal.append(placed)
         self.placements[pod.uid] = placed
         refused = placement.reserve(placed, self.nodes, self.observer)
-        if refused is not None:
-            self._undo_last()
-            return refused
-        return placed
+        if refused is None:
+            return placed
+        self.roll_back(mark)
+        return refused
+
+    def _end_nomination(self, pod: Pod) -> None:
+        nominated = self.nodes.nominations.node_of(pod)
+        if nominated:
+            self.cluster.nominate(pod, "")
+            self._journal.append(lambda: self.cluster.nominate(pod, nominated))
 
     def lift(self, pod: Pod) -> None:
         """Takes a placed pod off its node."""

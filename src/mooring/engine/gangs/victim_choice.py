@@ -174,5 +174,5 @@ class VictimChoice:
         if not answer.feasible.all():
             return False
         # As in kube-scheduler, where a member that is nominated counts there too.
-        self.trial.place_beside(member.pod, member.node_name)
+        self.trial.place(member.pod, member.node_name, stays_nominated=True)
         return True
