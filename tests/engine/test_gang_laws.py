@@ -9,7 +9,7 @@ from zlib import crc32
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mooring.cluster import check
+from mooring.cluster import Nodes, check
 from mooring.engine.actions import Action, BindPod
 from mooring.engine.classes.statistics import DecisionPath
 from mooring.engine.cycle import Found, Window, decide
@@ -17,6 +17,7 @@ from mooring.engine.events import Applied, BindingFailed
 from mooring.engine.gangs import best_domain
 from mooring.engine.gangs.group_decision import GroupDecision
 from mooring.engine.gangs.group_result import Domain
+from mooring.engine.gangs.key_domains import find_changed
 from mooring.framework.attempt import Failed
 from mooring.objects.pod import Pod
 from mooring.testing.builders import node, pod
@@ -498,10 +499,12 @@ def test_no_row_is_looked_at_while_only_like_gangs_are_placed(
 ) -> None:
     driver = drive_gangs(*racked([(9, 0), (9, 1)]))
     found: list[dict[int, int] | None] = []
-    look = best_domain.find_changed
-    monkeypatch.setattr(
-        best_domain, "find_changed", lambda *asked: found.append(look(*asked)) or found[-1]
-    )
+
+    def note_changed(generation: int, nodes: Nodes) -> dict[int, int] | None:
+        found.append(find_changed(generation, nodes))
+        return found[-1]
+
+    monkeypatch.setattr(best_domain, "find_changed", note_changed)
     for number in range(3):
         driver.apply(gang(f"g{number}", 2, topology_key="rack"), *members(f"g{number}", 2, cpu=1))
         driver.settle()
