@@ -228,8 +228,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "an unsignable part is a part",
         SIGNATURE,
-        "        part = _ask(plugin, pod, nodes)\n        if part is UNSIGNABLE:\n",
-        "        part = _ask(plugin, pod, nodes)\n        if False:\n",
+        "        if part is UNSIGNABLE:\n            return Unsigned(plugin.name",
+        "        if False:\n            return Unsigned(plugin.name",
     ),
     Mutation(
         "namespaces are not told apart",
@@ -731,10 +731,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "",
     ),
     Mutation(
+        "a number by which others are normalised stays after it has changed",
+        SCORES,
+        "        if self._normalized and not self._largest:\n",
+        "        if False:\n",
+    ),
+    Mutation(
         "totals stay behind their ranking",
         SCORES,
-        "        if self._is_behind:\n            self._normalize()\n        totals",
-        "        totals",
+        "            self._normalize()\n            self._add_up()\n        totals",
+        "            pass\n        totals",
     ),
     Mutation(
         "weights do not count in gains",

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 # What is done at the points that most plugins serve; the texts are kube-scheduler's.
 FILTERING = 'running "{}" filter plugin'
 SCORING = 'running Score plugin "{}"'
+SIGNING = 'asking plugin "{}" for a signature'
 
 
 def ask_pre_enqueue(plugin: PreEnqueue, pod: Pod) -> Rejected | None:
@@ -178,7 +179,7 @@ def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
     except PASSING:
         raise
     except BaseException as error:
-        raise make_plugin_error('asking plugin "{}" for a signature', plugin, error) from error
+        raise make_plugin_error(SIGNING, plugin, error) from error
 
 
 def ask_skips(plugin: Plugin, pod: Pod) -> bool:

@@ -50,6 +50,8 @@ class ClassScores:
         #: A ranking of some rows: those that were asked about last.
         self._among: DomainBatch | None = None
         self._asked: NDArray[np.intp] | None = None
+        #: By plugin, the number by which others are normalised, and how many rows have it.
+        self._largest: dict[str, tuple[int, int]] = {}
         self._largest_total = MAX_SCORE * sum(each.weight for each in columns)
         self._add_up()
 
@@ -85,9 +87,13 @@ class ClassScores:
                 ranking.put_together(rows, fits, self.totals[rows])
 
     def _normalize(self) -> None:
-        """Computes all totals anew and drops the rankings."""
-        self._add_up()
+        """Drops the rankings; totals are computed anew when they are next asked for.
+
+        A pod with one feasible row, or none, does not ask for them.
+        """
         self.ranking = self._whole = self._among = None
+        self._largest = {}
+        self._is_behind = True
 
     def _add_up(self) -> None:
         """Computes all totals anew from the numbers of all rows."""
@@ -97,7 +103,7 @@ class ClassScores:
             if column.is_plain:
                 self.plain += column.raw * column.weight
         self.totals: Scores = self.plain.copy()
-        self._largest: dict[str, tuple[int, int]] = {}
+        self._largest = {}
         feasible = np.flatnonzero(self._bits == 0)
         for column in self._normalized if len(feasible) else ():
             among = column.raw[feasible]
@@ -248,9 +254,11 @@ class ClassScores:
             if self._served < _CALM and self._fits_keys(turns):
                 self._served += 1
                 return self._rank_whole(turns).best()
+            rows = np.flatnonzero(self._bits == 0)
+            if len(rows) <= 1:
+                return rows.item(0) if len(rows) else None
             if self._is_behind:
                 self._add_up()
-            rows = np.flatnonzero(self._bits == 0)
             ranking = self.ranking = Batch(rows, self.totals[rows], turns)
             self._whole = None
         return ranking.best()
@@ -268,6 +276,8 @@ class ClassScores:
         if is_first or not self._fits_keys(turns):
             # A ranking is worth making only for rows that are asked about again.
             return None
+        if self._normalized and not self._largest:
+            self._add_up()
         if any(column.flat is None for column in self._normalized):
             # Normalised numbers depend on which rows are feasible.
             return None
@@ -312,6 +322,7 @@ class ClassScores:
         """Returns the totals of rows, if just these are feasible, in a new array."""
         if self._is_behind:
             self._normalize()
+            self._add_up()
         totals = self.plain.copy() if isinstance(feasible, slice) else self.plain[feasible]
         for column in self._normalized:
             totals += self._normal(column, feasible) if column.flat is None else column.flat

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from mooring.cluster import Nodes
 from mooring.cluster.derived import Recent
 from mooring.engine.budget import is_ordinary
-from mooring.framework.calls import ask_sign, ask_skips
+from mooring.framework.calls import SIGNING, ask_sign, ask_skips
 from mooring.framework.plugin import (
     TEMPLATE,
     UNSIGNABLE,
@@ -20,7 +20,7 @@ from mooring.framework.plugin import (
     Plugin,
     Sign,
 )
-from mooring.framework.plugin_fence import PASSING
+from mooring.framework.plugin_fence import PASSING, make_plugin_error
 from mooring.framework.pod_trace import PodReads
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod, PodSpec
@@ -68,7 +68,7 @@ class _Parts:
 
     __slots__ = ("_hash", "_parts")
 
-    def __init__(self, first: Hashable, parts: Sequence[Hashable]) -> None:
+    def __init__(self, first: Hashable, parts: Iterable[Hashable]) -> None:
         self._parts = first, *parts
         self._hash = hash(self._parts)
 
@@ -377,7 +377,14 @@ def _sign_parts(plugins: Iterable[Sign], pod: Pod, nodes: Nodes) -> list[Hashabl
     """Returns what each of some plugins signs of a pod."""
     parts: list[Hashable] = []
     for plugin in plugins:
-        part = _ask(plugin, pod, nodes)
+        # As `_ask` does, without its calls: this is done for every pod that is like no other.
+        try:
+            part = plugin.sign(pod, nodes)
+            hash(part)
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
+            raise _BrokenSign(plugin.name) from make_plugin_error(SIGNING, plugin, error)
         if part is UNSIGNABLE:
             return Unsigned(plugin.name, Unsignable.UNSIGNABLE)
         parts.append(part)
