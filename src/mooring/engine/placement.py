@@ -112,23 +112,23 @@ class PluginPermits(PendingPermits):
 
 
 class _ConcernedPlugins(NamedTuple):
-    """The plugins of a profile that do not skip the pods of a template."""
+    """The places of the plugins of a profile that do not skip the pods of a template."""
 
-    profile: Profile
-    reserve: tuple[Reserve, ...]
-    pre_bind: tuple[PreBind, ...]
+    profile_number: int
+    reserve: tuple[int, ...]
+    pre_bind: tuple[int, ...]
 
 
 def _find_concerned(placement: Placement) -> _ConcernedPlugins:
     profile, pod = placement.profile, placement.pod
     known: _ConcernedPlugins | None = pod.spec.__dict__.get("_concerned")
-    if known is None or known.profile is not profile:
+    if known is None or known.profile_number != profile.number:
         plugins = dict.fromkeys((*profile.reserve, *profile.pre_bind))
         skipping = {each for each in plugins if ask_skips(each, pod)}
         known = _ConcernedPlugins(
-            profile,
-            tuple(each for each in profile.reserve if each not in skipping),
-            tuple(each for each in profile.pre_bind if each not in skipping),
+            profile.number,
+            tuple(at for at, each in enumerate(profile.reserve) if each not in skipping),
+            tuple(at for at, each in enumerate(profile.pre_bind) if each not in skipping),
         )
         pod.spec.__dict__["_concerned"] = known
     return known
@@ -137,14 +137,15 @@ def _find_concerned(placement: Placement) -> _ConcernedPlugins:
 def reserve(placement: Placement, nodes: Nodes, observer: Observer) -> Failure | None:
     """Asks the reserve plugins to reserve what the pod needs; the first refusal counts."""
     try:
-        plugins = _find_concerned(placement).reserve
+        places = _find_concerned(placement).reserve
     except PluginError as error:
         return Failure(SCHEDULER_ERROR, str(error))
-    if observer.is_sampling:
-        # An attempt that is a sample tells of all plugins.
-        plugins = placement.profile.reserve
-    elif not plugins:
+    if not places and not observer.is_sampling:
         return None
+    plugins = placement.profile.reserve
+    if not observer.is_sampling:
+        # An attempt that is a sample tells of all plugins.
+        plugins = tuple(plugins[at] for at in places)
     began = observer.clock()
     refused = _ask_to_reserve(plugins, placement, nodes, observer) if plugins else None
     # This runs for every pod, so that only samples are timed.
@@ -215,7 +216,8 @@ def _ask_each_permit(placement: Placement, observer: Observer, now: float) -> Fa
 def prepare(placement: Placement, nodes: Nodes, now: float) -> list[Preparation] | Failure:
     """Returns what pre-bind plugins want written; notes in the placement those that wait for it."""
     work: list[Preparation] = []
-    for plugin in _find_concerned(placement).pre_bind:
+    for at in _find_concerned(placement).pre_bind:
+        plugin = placement.profile.pre_bind[at]
         try:
             wanted = ask_prepare(plugin, placement.pod, nodes, placement.node_name)
         except PluginError as error:

@@ -26,12 +26,12 @@ def _find_concerned(profile: Profile, pod: Pod) -> tuple[PreEnqueue, ...]:
     if pod.spec.volumes:
         # Mostly each pod has a template of its own, and to ask takes no longer than to find out.
         return profile.pre_enqueue
-    known = pod.spec.__dict__.get("_pre_enqueue")
-    if known is None or known[0] is not profile:
-        known = profile, tuple(each for each in profile.pre_enqueue if not _skips(each, pod))
-        pod.spec.__dict__["_pre_enqueue"] = known
-    concerned: tuple[PreEnqueue, ...] = known[1]
-    return concerned
+    known: tuple[int, tuple[int, ...]] | None = pod.spec.__dict__.get("_pre_enqueue")
+    plugins = profile.pre_enqueue
+    if known is None or known[0] != profile.number:
+        places = tuple(at for at, each in enumerate(plugins) if not _skips(each, pod))
+        known = pod.spec.__dict__["_pre_enqueue"] = profile.number, places
+    return tuple(plugins[at] for at in known[1]) if known[1] else ()
 
 
 def _skips(plugin: PreEnqueue, pod: Pod) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from .attempt import Filtered, PreFiltered
 from .calls import ask_sees, ask_to_add, ask_to_remove
 from .plugin import Filter, PreFilter
 from .points import filter_rows
-from .profile import Profile
+from .profile import Profile, once_per_profile
 
 # What a pod changes on its row besides what `Usage` counts. Plain integers: combining flags of an
 # enum takes many times as long.
@@ -48,18 +47,16 @@ COUNTED = Change.REQUESTED | Change.EXCLUSIVE | Change.ORDINARY
 def sees_only_counts(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
     """Whether the filters for this pod read of other pods only what `Usage` counts."""
     prepared = pre_filtered.prepared
-    for plugin in _find_seeing(profile.filter, pre_filtered.skipped):
+    for plugin in _find_seeing(profile, pre_filtered.skipped):
         if ask_sees(plugin, prepared.get(plugin.name, pod), nodes) & _BEYOND_COUNTS:
             return False
     return True
 
 
-@lru_cache(maxsize=64)
-def _find_seeing(
-    filters: tuple[Filter[Any], ...], skipped: frozenset[str]
-) -> tuple[Filter[Any], ...]:
+@once_per_profile
+def _find_seeing(profile: Profile, skipped: frozenset[str]) -> tuple[Filter[Any], ...]:
     """Returns the filters that may read more of other pods than what `Usage` counts."""
-    asked = (plugin for plugin in filters if plugin.name not in skipped)
+    asked = (plugin for plugin in profile.filter if plugin.name not in skipped)
     return tuple(plugin for plugin in asked if int(plugin.reads) & _BEYOND_COUNTS)
 
 
@@ -100,7 +97,7 @@ def filter_crowded(
 
     All of the rows must accept the pod without the nominated pods.
     """
-    counting = find_counting(profile.filter, pre_filtered.skipped)
+    counting = find_counting(profile, pre_filtered.skipped)
     return _with_nominated(profile, pod, pre_filtered, nodes, rows, counting)
 
 
@@ -149,30 +146,30 @@ def _filter_by_counts(
 
 def reads_figures(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
     """Whether the filters for this pod read of nominated pods only the figures of their row."""
-    counting = find_counting(profile.filter, pre_filtered.skipped)
+    counting = find_counting(profile, pre_filtered.skipped)
     return all(each.reads_figures_only for each in counting) and sees_only_counts(
         profile, pod, pre_filtered, nodes
     )
 
 
-@lru_cache(maxsize=64)
-def find_counting(
-    filters: tuple[Filter[Any], ...], skipped: frozenset[str]
-) -> tuple[Filter[Any], ...]:
+@once_per_profile
+def find_counting(profile: Profile, skipped: frozenset[str]) -> tuple[Filter[Any], ...]:
     """Returns the filters that read what `Usage` counts of pods."""
-    asked = (plugin for plugin in filters if plugin.name not in skipped)
+    asked = (plugin for plugin in profile.filter if plugin.name not in skipped)
     return tuple(plugin for plugin in asked if plugin.reads & COUNTED)
 
 
 def make_what_if(profile: Profile, nodes: Nodes, rows: NDArray[np.intp]) -> WhatIf:
     """Returns rows to which pods can be added, for filters that are asked only about these."""
-    return WhatIf(nodes, rows if _look_at_rows(profile.filter) else None)
+    return WhatIf(nodes, rows if _look_at_rows(profile) else None)
 
 
-@lru_cache(maxsize=64)
-def _look_at_rows(filters: tuple[Filter[Any], ...]) -> bool:
+@once_per_profile
+def _look_at_rows(profile: Profile) -> bool:
     """Whether every filter reads what is requested only of the rows that it is asked about."""
-    return all(each.scope is Scope.ROW or not each.reads & Change.REQUESTED for each in filters)
+    return all(
+        each.scope is Scope.ROW or not each.reads & Change.REQUESTED for each in profile.filter
+    )
 
 
 def _weighing(pod: Pod, nodes: Nodes, among: NDArray[np.intp]) -> dict[int, list[Pod]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ from .observe import (
     make_caller,
 )
 from .plugin import Filter, Narrowed, PreFilter, PreScore, Rescore, Scores
-from .profile import Profile
+from .profile import Profile, once_per_profile
 from .status import Code, PluginError, Rejected, unresolvable
 
 # Looked up once, because that takes long for an enum.
@@ -130,7 +129,7 @@ def filter_rows(
 def fits_on(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes, row: int) -> bool:
     """Whether no filter rejects one row. It answers like `filter_rows`, without the reasons."""
     facts, known = nodes.facts(row), pre_filtered.prepared
-    for plugin, needs_prepared, rechecks in _list_active(profile.filter, pre_filtered.skipped):
+    for plugin, needs_prepared, rechecks in _list_active(profile, pre_filtered.skipped):
         prepared = _find_prepared(plugin, pod, known) if needs_prepared else pod
         answer = _UNKNOWN
         if rechecks:
@@ -148,15 +147,15 @@ def active_filters(profile: Profile, pre_filtered: PreFiltered) -> Iterator[Filt
     return (plugin for plugin in profile.filter if plugin.name not in pre_filtered.skipped)
 
 
-@lru_cache(maxsize=64)
+@once_per_profile
 def _list_active(
-    filters: tuple[Filter[Any], ...], skipped: frozenset[str]
+    profile: Profile, skipped: frozenset[str]
 ) -> tuple[tuple[Filter[Any], bool, bool], ...]:
     """Returns the filters that do not skip a pod, and of each whether it pre-filters and rechecks.
 
     The result is kept, because single rows are asked about often.
     """
-    asked = (plugin for plugin in filters if plugin.name not in skipped)
+    asked = (plugin for plugin in profile.filter if plugin.name not in skipped)
     return tuple(
         (plugin, isinstance(plugin, PreFilter), type(plugin).recheck is not Filter.recheck)
         for plugin in asked

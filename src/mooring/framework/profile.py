@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from itertools import count
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mooring.cluster import HandleRegistry
 from mooring.cluster.changes import unite
@@ -43,6 +44,14 @@ from .pod_trace import PodReads
 
 _DEFAULT_GANGS = GangPolicy()
 
+# Far more than there are sets of plugins that skip a pod.
+_MOST_FINDINGS = 1024
+
+_numbers = count()
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -57,6 +66,9 @@ class Profile:
     observer: Observer = UNOBSERVED
     #: How groups of pods are treated.
     gangs: GangPolicy = _DEFAULT_GANGS
+    #: It tells the profile from all others. Templates of pods note it, and places of plugins,
+    #: because they are not searched for cycles: what they refer to would never be freed.
+    number: int = field(default_factory=lambda: next(_numbers), init=False, compare=False)
 
     @classmethod
     def build(
@@ -88,6 +100,11 @@ class Profile:
             observer,
             configuration.gangs,
         )
+
+    @cached_property
+    def findings(self) -> dict[Hashable, Any]:
+        """What functions `once_per_profile` have found."""
+        return {}
 
     @cached_property
     def queue_sort(self) -> QueueSort:
@@ -185,3 +202,21 @@ def known_plugins(registry: Registry) -> dict[str, KnownPlugin]:
         )
         for name, plugin in registry.items()
     }
+
+
+def once_per_profile(
+    find: Callable[Concatenate[Profile, P], T],
+) -> Callable[Concatenate[Profile, P], T]:
+    """Keeps what a function finds out about the plugins of a profile, as long as that exists."""
+
+    @wraps(find)
+    def find_once(profile: Profile, /, *args: P.args, **named: P.kwargs) -> T:
+        findings, key = profile.findings, (find, args)
+        if key in findings:
+            return findings[key]
+        if len(findings) >= _MOST_FINDINGS:
+            findings.clear()
+        found = findings[key] = find(profile, *args, **named)
+        return found
+
+    return find_once

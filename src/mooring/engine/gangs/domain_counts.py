@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import or_
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,9 @@ from mooring.cluster import Nodes
 from mooring.framework.calls import ask_reserves_for, ask_sign, ask_skips
 from mooring.framework.gang_points import ProtectGangs, find_room_counter
 from mooring.framework.nominated import sees_only_counts
-from mooring.framework.plugin import TEMPLATE, UNSIGNABLE, Filter, Reserve, Sign, SignedParts
+from mooring.framework.plugin import TEMPLATE, UNSIGNABLE, Sign, SignedParts
 from mooring.framework.points import pre_filter
-from mooring.framework.profile import Profile
+from mooring.framework.profile import Profile, once_per_profile
 from mooring.objects.coexist import is_exclusive
 from mooring.objects.pod import Pod
 
@@ -77,7 +77,7 @@ def _are_bare(members: Sequence[Pod], profile: Profile) -> bool:
 
 def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[list[Pod]]:
     """Groups members by the answers of nodes, ignoring labels that no filter reads."""
-    parts = _signed_parts(profile.filter)
+    parts = _signed_parts(profile)
     if parts is None:
         return [[pod] for pod in members]
     keys = sorted(parts.annotations)
@@ -89,9 +89,7 @@ def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[
         texts = tuple(held.get(key) for key in keys) if held else ()
         template = id(pod.spec)
         if template not in asked:
-            asked[template] = [
-                each for each in _find_asked(profile.filter) if not ask_skips(each, pod)
-            ]
+            asked[template] = [each for each in _find_asked(profile) if not ask_skips(each, pod)]
         signed = [ask_sign(plugin, pod, nodes) for plugin in asked[template]]
         alone = pod.uid if UNSIGNABLE in signed else ""
         key = (template, pod.priority, labels, texts, alone, *signed)
@@ -99,20 +97,20 @@ def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[
     return list(groups.values())
 
 
-@lru_cache(maxsize=64)
-def _signed_parts(filters: tuple[Filter[Any], ...]) -> SignedParts | None:
+@once_per_profile
+def _signed_parts(profile: Profile) -> SignedParts | None:
     """Returns what filters read of a pod besides its template; None if one does not say."""
-    signing = [plugin for plugin in filters if not isinstance(plugin, ProtectGangs)]
+    signing = [plugin for plugin in profile.filter if not isinstance(plugin, ProtectGangs)]
     if not all(isinstance(plugin, Sign) for plugin in signing):
         return None
     parts = [each.signs for each in signing if isinstance(each, Sign) and each.signs is not None]
     return reduce(or_, parts, TEMPLATE)
 
 
-@lru_cache(maxsize=64)
-def _find_asked(filters: tuple[Filter[Any], ...]) -> tuple[Sign, ...]:
+@once_per_profile
+def _find_asked(profile: Profile) -> tuple[Sign, ...]:
     """Returns the filters that read more of a pod than they name, and so sign each member."""
-    signing = [each for each in filters if not isinstance(each, ProtectGangs)]
+    signing = [each for each in profile.filter if not isinstance(each, ProtectGangs)]
     return tuple(each for each in signing if isinstance(each, Sign) and each.signs is None)
 
 
@@ -123,31 +121,34 @@ def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
         nodes.nominations
         or is_exclusive(pod)
         or (pod.status.sizes and pod.held.requests != pod.requests)
-        or (known.reserve and any(ask_reserves_for(each, pod, nodes) for each in known.reserve))
+        or (
+            known.reserve
+            and any(ask_reserves_for(profile.reserve[at], pod, nodes) for at in known.reserve)
+        )
     )
 
 
 class _TemplateFacts(NamedTuple):
     """What a profile finds out about the pods of a template."""
 
-    profile: Profile
+    profile_number: int
     #: Whether filters read nothing else of a pod without labels and annotations.
     tells_all: bool
     #: Whether such pods ask of a node only for what can be counted.
     is_countable: bool
-    #: The plugins that may reserve something for them.
-    reserve: tuple[Reserve, ...]
+    #: The places of the plugins that may reserve something for them.
+    reserve: tuple[int, ...]
 
 
 def _judge_template(pod: Pod, profile: Profile) -> _TemplateFacts:
     """Returns what a profile finds out about a pod's template; computed once for all gangs."""
     spec = pod.spec
     known: _TemplateFacts | None = spec.__dict__.get("_gang_facts")
-    if known is None or known.profile is not profile:
+    if known is None or known.profile_number != profile.number:
         known = _TemplateFacts(
-            profile,
-            _signed_parts(profile.filter) is not None
-            and all(ask_skips(each, pod) for each in _find_asked(profile.filter)),
+            profile.number,
+            _signed_parts(profile) is not None
+            and all(ask_skips(each, pod) for each in _find_asked(profile)),
             not (
                 spec.host_ports
                 or spec.volumes
@@ -156,7 +157,7 @@ def _judge_template(pod: Pod, profile: Profile) -> _TemplateFacts:
                 or profile.percentage_of_nodes_to_score
                 or _asks_for_ignored(pod, profile)
             ),
-            tuple(each for each in profile.reserve if not ask_skips(each, pod)),
+            tuple(at for at, each in enumerate(profile.reserve) if not ask_skips(each, pod)),
         )
         spec.__dict__["_gang_facts"] = known
     return known

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,8 @@ from mooring.cluster import Nodes, RowFacts, Rows
 from mooring.framework.attempt import PreFiltered
 from mooring.framework.gang_points import CountRoom
 from mooring.framework.nominated import sees_only_counts
-from mooring.framework.plugin import Filter
 from mooring.framework.points import filter_rows, pre_filter
-from mooring.framework.profile import Profile
+from mooring.framework.profile import Profile, once_per_profile
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS, Amounts
 
@@ -46,7 +44,7 @@ _MOST = int(np.iinfo(np.int32).max)
 
 def count_fits(pod: Pod, profile: Profile, nodes: Nodes) -> Fits | None:
     """Returns how many such pods each row takes; None if they depend on more than counts."""
-    if not _counts_resources(profile.filter):
+    if not _counts_resources(profile):
         return None
     prepared = pre_filter(profile, pod, nodes)
     if prepared.rejected is not None or prepared.node_names is not None:
@@ -69,15 +67,15 @@ def sum_fits(pod: Pod, profile: Profile, nodes: Nodes, key: str, look: Look) -> 
 
 def find_class(pod: Pod, profile: Profile, nodes: Nodes, look: Look) -> KnownClass | None:
     """Returns the class of pods that depend on counts only; None if there is none."""
-    known = look(pod) if _counts_resources(profile.filter) else None
+    known = look(pod) if _counts_resources(profile) else None
     if known is None or not known.is_narrow:
         return None
     return known if sees_only_counts(profile, pod, known.pre_filtered, nodes) else None
 
 
-@lru_cache(maxsize=64)
-def _counts_resources(filters: tuple[Filter[Any], ...]) -> bool:
-    return any(isinstance(each, CountRoom) for each in filters)
+@once_per_profile
+def _counts_resources(profile: Profile) -> bool:
+    return any(isinstance(each, CountRoom) for each in profile.filter)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ nodes that changed, and chooses among all as if it had looked at them itself.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -21,6 +20,7 @@ from mooring.cluster.what_if import imagine_pods
 from mooring.framework.calls import ask_recheck, ask_sign
 from mooring.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign
 from mooring.framework.points import active_filters
+from mooring.framework.profile import Profile, once_per_profile
 from mooring.objects.pod import Pod, PodSpec
 
 from .preemption_candidates import NO_CANDIDATES, Candidates, VictimWeights
@@ -188,7 +188,7 @@ def _find_template(run: DryRun) -> Hashable:
     if not spec.volumes:
         return id(spec)
     signed: list[Hashable] = []
-    for plugin in _find_readers(run.profile.filter, run.pre_filtered.skipped):
+    for plugin in _find_readers(run.profile, run.pre_filtered.skipped):
         part = ask_sign(plugin, run.pod, run.nodes) if isinstance(plugin, Sign) else UNSIGNABLE
         if part is UNSIGNABLE:
             return id(spec)
@@ -196,12 +196,10 @@ def _find_template(run: DryRun) -> Hashable:
     return spec.without_volumes, *signed
 
 
-@lru_cache(maxsize=64)
-def _find_readers(
-    filters: tuple[Filter[Any], ...], skipped: frozenset[str]
-) -> tuple[Filter[Any], ...]:
+@once_per_profile
+def _find_readers(profile: Profile, skipped: frozenset[str]) -> tuple[Filter[Any], ...]:
     """Returns the filters that read more of a pod than the key contains, besides volumes."""
-    asked = (plugin for plugin in filters if plugin.name not in skipped)
+    asked = (plugin for plugin in profile.filter if plugin.name not in skipped)
     return tuple(plugin for plugin in asked if not _reads_template_alone(plugin))
 
 

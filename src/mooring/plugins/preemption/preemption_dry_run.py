@@ -103,7 +103,7 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
     @property
     def counting(self) -> tuple[Filter[Any], ...]:
         """The filters to which pods that leave matter by what is counted of them."""
-        return find_counting(self.profile.filter, self.pre_filtered.skipped)
+        return find_counting(self.profile, self.pre_filtered.skipped)
 
     @lazy_property
     def in_columns(self) -> bool:
