@@ -155,4 +155,12 @@ class Counted:
 
 def _figures(resource: ExtendedResource) -> Mapping[str, int]:
     """Returns the figures of a resource, within what a column holds."""
-    return {name: max(-_MOST, min(int(value), _MOST)) for name, value in resource.figures().items()}
+    # Mostly they are plain numbers within it: this is done for every pod that is counted.
+    return {
+        name: value if type(value) is int and -_MOST <= value <= _MOST else _limit(value)
+        for name, value in resource.figures().items()
+    }
+
+
+def _limit(value: int) -> int:
+    return max(-_MOST, min(int(value), _MOST))

@@ -60,23 +60,23 @@ class ExtendedTable:
 
     def counts(self, pod: Pod) -> bool:
         """Whether the pod can use any of it; a handle that fails counts as yes."""
-        return self._ask("counts", True, pod)
+        return self._ask("counts", self.handle.counts, True, pod)
 
     def counts_alike(self, known: Pod, seen: Pod) -> bool:
         """Whether two forms of a pod use the same; a handle that fails counts as no."""
-        return self._ask("counts_alike", False, known, seen)
+        return self._ask("counts_alike", self.handle.counts_alike, False, known, seen)
 
-    def _ask(self, method: str, otherwise: bool, *pods: Pod) -> bool:
+    def _ask(self, name: str, question: Callable[..., bool], otherwise: bool, *pods: Pod) -> bool:
         try:
-            answer = getattr(self.handle, method)(*pods)
-            if not isinstance(answer, bool):
-                raise TypeError(f"returned {type(answer).__name__}, expected bool")
-            return answer
+            answer = question(*pods)
+            if answer is True or answer is False:
+                return answer
+            raise TypeError(f"returned {type(answer).__name__}, expected bool")
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - an author's code must not lose a pod
-            text = f"extended resource {self.resource_type}: {method}: {describe(error)}"
-            self._reports.tell((self.resource_type, method), text)
+            text = f"extended resource {self.resource_type}: {name}: {describe(error)}"
+            self._reports.tell((self.resource_type, name), text)
             return otherwise
 
 
