@@ -15,8 +15,8 @@ from tests.storage_builders import pv
 FACETS: dict[str, tuple[str, ...]] = {
     "nominations": ("put", "drop", "count", "recount"),
     "workloads": ("put", "drop", "sweep"),
-    "storage": ("put", "drop", "reserve", "release", "settle", "assume_as"),
-    "reservations": ("put", "drop", "settle", "assume_as"),
+    "storage": ("put", "drop", "reserve", "release", "end_reservation", "assume_as"),
+    "reservations": ("put", "drop", "end_reservation", "assume_as"),
     "csi_nodes": ("set_row", "grow"),
 }
 

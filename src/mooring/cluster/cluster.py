@@ -89,7 +89,7 @@ class Cluster:
         self._free_rows: list[int] = []
         self._pods: dict[str, Pod] = {}
         self._assumed: set[str] = set()
-        self._stranded: dict[str, dict[str, Pod]] = {}
+        self._on_unknown_nodes: dict[str, dict[str, Pod]] = {}
         self.changes = ChangeLog()
         self._storage = self._storage_writer()
         self.nodes = Nodes(self._state, self.changes)
@@ -118,7 +118,7 @@ class Cluster:
         for pod in pods.values():
             self._detach(pod, row, pod_change(pod))
         if pods:
-            self._stranded[name] = pods
+            self._on_unknown_nodes[name] = pods
         for pod in self._state.nominations.on(name).values():
             self._count_nominated(pod, name, -1)
         self._storage.leave(row, name)
@@ -142,7 +142,7 @@ class Cluster:
         self._state.extended.join(row, node.name)
         self._state.devices.join(node.name)
         self._note_membership(row)
-        for pod in self._stranded.pop(node.name, {}).values():
+        for pod in self._on_unknown_nodes.pop(node.name, {}).values():
             self._attach(pod, row, pod_change(pod))
         for pod in self._state.nominations.on(node.name).values():
             self._count_nominated(pod, node.name, 1)
@@ -219,9 +219,9 @@ class Cluster:
         state, uid = self._state, pod.uid
         known = self._pods.get(uid)
         self._assumed.discard(uid)
-        state.storage.settle(uid)
+        state.storage.end_reservation(uid)
         if state.devices.claims.decisions:
-            state.devices.settle(uid)
+            state.devices.end_decision(uid)
         if known is not None:
             if counts_alike(known, pod):
                 self._replace(pod)
@@ -236,7 +236,7 @@ class Cluster:
         if pod is not None:
             self._displace(pod)
             self._assumed.discard(uid)
-            self._state.storage.settle(uid)
+            self._state.storage.end_reservation(uid)
             self._state.extended.forget(pod)
         return pod
 
@@ -390,7 +390,7 @@ class Cluster:
         self._state.storage.noted = lambda: self._note(EVERYWHERE, OBJECT_CHANGE)
         self._state.devices.note = self._note
         self._storage = self._storage_writer()
-        self._pods, self._stranded = other._pods, other._stranded
+        self._pods, self._on_unknown_nodes = other._pods, other._on_unknown_nodes
         self._free_rows = other._free_rows
         self._assumed &= self._pods.keys()
         self.nodes.show(self._state)
@@ -425,7 +425,7 @@ class Cluster:
             self._state.groups.place(pod)
         row = self._state.rows.get(pod.node_name)
         if row is None:
-            self._stranded.setdefault(pod.node_name, {})[pod.uid] = pod
+            self._on_unknown_nodes.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
             kinds = pod_change(pod)
             self._attach(pod, row, kinds)
@@ -437,7 +437,7 @@ class Cluster:
             self._state.groups.displace(pod)
         row = self._state.rows.get(pod.node_name)
         if row is None:
-            self._unstrand(pod)
+            self._drop_from_unknown(pod)
         else:
             kinds = pod_change(pod)
             self._detach(pod, row, kinds)
@@ -456,7 +456,7 @@ class Cluster:
             state.groups.replace(known, pod)
         row = state.rows.get(pod.node_name)
         if row is None:
-            self._stranded[pod.node_name][pod.uid] = pod
+            self._on_unknown_nodes[pod.node_name][pod.uid] = pod
             return
         state.pods[row][pod.uid] = pod
         if self.changes.heeded & RETOLD:
@@ -468,11 +468,11 @@ class Cluster:
         if state.pod_table is not None:
             state.pod_table.replace(pod)
 
-    def _unstrand(self, pod: Pod) -> None:
-        waiting = self._stranded[pod.node_name]
+    def _drop_from_unknown(self, pod: Pod) -> None:
+        waiting = self._on_unknown_nodes[pod.node_name]
         del waiting[pod.uid]
         if not waiting:
-            del self._stranded[pod.node_name]
+            del self._on_unknown_nodes[pod.node_name]
 
     def _attach(self, pod: Pod, row: int, kinds: int) -> None:
         """Puts a pod on a row; `kinds` is its `pod_change`."""

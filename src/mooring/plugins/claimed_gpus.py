@@ -112,7 +112,7 @@ class ClaimedGPUs:
         """Returns the GPUs of a node that a claim has or was decided to get."""
         allocation = claim.allocation
         if allocation is None:
-            decided = nodes.devices.claims.flights.get(claim.uid)
+            decided = nodes.devices.claims.pending.get(claim.uid)
             if decided is None:
                 return 0
             allocation = decided.allocation

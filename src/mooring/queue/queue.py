@@ -245,7 +245,7 @@ class Queue:
         )
         if queued.alike is not None:
             companions = self._places.unschedulable.companions(pod.uid)
-            self._representatives.settle(pod.uid, companions)
+            self._representatives.note_failed(pod.uid, companions)
 
     def divide(self, divides: Callable[[Pod], bool]) -> None:
         """Sets which pods can be held back. Call it before there are any."""

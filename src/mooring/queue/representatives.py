@@ -8,7 +8,7 @@ from .companions import Companions
 class Representatives:
     """Pods that were woken for others, and those others as long as they still have to be woken.
 
-    A representative that fails for good and waits among the same pods again settles it for all of
+    A representative that fails for good and waits among the same pods again decides for all of
     them. If it ends in any other way (it is placed, changed or deleted), another one follows.
     """
 
@@ -37,7 +37,7 @@ class Representatives:
             sent[0].is_represented = False
             self._followed[uid] = sent
 
-    def settle(self, uid: str, companions: Companions | None) -> None:
+    def note_failed(self, uid: str, companions: Companions | None) -> None:
         """Notes that a pod failed and waits among these pods.
 
         If it was tried for them, they keep waiting.

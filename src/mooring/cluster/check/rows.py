@@ -125,9 +125,9 @@ def _check_pods(cluster: Cluster, state: State) -> None:
         _same(f"row of pod {pod.key}", on_rows.pop(uid, None), state.rows.get(pod.node_name))
         _same(f"uid of pod {pod.key}", pod.uid, uid)
     assert not on_rows, f"pods on rows that nobody placed: {on_rows}"
-    stranded = {uid for pods in cluster._stranded.values() for uid in pods}
+    nodeless = {uid for pods in cluster._on_unknown_nodes.values() for uid in pods}
     lost = {uid for uid, pod in cluster.pods.items() if pod.node_name not in state.rows}
-    _same("pods without a node", stranded, lost)
+    _same("pods without a node", nodeless, lost)
     assert cluster._assumed <= cluster.pods.keys(), "an assumed pod is not placed"
 
 

@@ -29,7 +29,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     claims: tuple[DecidedClaim, ...] = ()
 
 
-class Flight(msgspec.Struct, gc=False):
+class PendingAllocation(msgspec.Struct, gc=False):
     """An allocation in flight: decided for a pod, and not seen in its claim yet."""
 
     pod_uid: str
@@ -59,8 +59,8 @@ class ResourceClaims:
         #: Decisions by the uid of the pod.
         self.decisions: dict[str, Decision] = {}
         #: Allocations in flight, by the uid of the claim.
-        self.flights: dict[str, Flight] = {}
-        self._flights_of: dict[str, list[str]] = {}
+        self.pending: dict[str, PendingAllocation] = {}
+        self._pending_of: dict[str, list[str]] = {}
         #: How many times the claims of a pod are being read after its decision was taken back, by
         #: the uid of the pod.
         self._revocations: Counter[str] = Counter()
@@ -93,7 +93,7 @@ class ResourceClaims:
 
     def is_in_flight(self, uid: str) -> bool:
         """Returns whether devices are decided for a claim that has not been seen with them."""
-        return uid in self.flights
+        return uid in self.pending
 
     def decision(self, pod_uid: str) -> Decision | None:
         """Returns the decision about the claims of a pod that is being bound."""
@@ -107,8 +107,8 @@ class ResourceClaims:
         for claim in self._known.values():
             if claim.allocation is not None:
                 yield claim.allocation
-        for flight in self.flights.values():
-            yield flight.allocation
+        for pending in self.pending.values():
+            yield pending.allocation
 
 
 class ClaimsWriter(ResourceClaims):
@@ -117,7 +117,7 @@ class ClaimsWriter(ResourceClaims):
     def put(self, claim: ResourceClaim) -> list[Allocation]:
         """Adds or updates a claim; returns the allocations that are no longer in flight."""
         before = self._known.get(claim.key)
-        landed = [] if before is None or before.uid == claim.uid else self.drop(before)
+        ended = [] if before is None or before.uid == claim.uid else self.drop(before)
         self._known[claim.key] = claim
         uids = [claim.uid]
         if claim.is_extended and claim.owner is not None:
@@ -126,22 +126,22 @@ class ClaimsWriter(ResourceClaims):
                 keys.append(claim.key)
             # It was decided before the claim had a uid.
             special = extended_uid(claim.owner.uid)
-            flight = self.flights.get(special)
-            if flight is not None and flight.allocation.has_same_devices(claim.allocation):
+            pending = self.pending.get(special)
+            if pending is not None and pending.allocation.has_same_devices(claim.allocation):
                 uids.append(special)
         is_seen = claim.allocation is not None or self._is_overtaken(claim)
-        return landed + self._land(uids) if is_seen else landed
+        return ended + self._end_pending(uids) if is_seen else ended
 
     def _is_overtaken(self, claim: ResourceClaim) -> bool:
         """Returns whether a claim is as new as the version that was read with its devices.
 
         If it has no devices now, it has given them back.
         """
-        flight = self.flights.get(claim.uid)
+        pending = self.pending.get(claim.uid)
         return (
-            flight is not None
-            and flight.read_in != ""
-            and _is_as_new(claim.resource_version, flight.read_in)
+            pending is not None
+            and pending.read_in != ""
+            and _is_as_new(claim.resource_version, pending.read_in)
         )
 
     def drop(self, claim: ResourceClaim) -> list[Allocation]:
@@ -153,20 +153,20 @@ class ClaimsWriter(ResourceClaims):
             keys.remove(claim.key)
             if not keys:
                 del self._extended[owner]
-        return self._land([claim.uid])
+        return self._end_pending([claim.uid])
 
     def decide(self, pod_uid: str, decision: Decision) -> None:
         self.decisions[pod_uid] = decision
         for each in decision.claims:
-            self.flights[each.uid] = Flight(pod_uid, each.key, each.allocation)
-        self._flights_of[pod_uid] = [each.uid for each in decision.claims]
+            self.pending[each.uid] = PendingAllocation(pod_uid, each.key, each.allocation)
+        self._pending_of[pod_uid] = [each.uid for each in decision.claims]
 
     def ask(self, pod_uid: str) -> None:
         """Notes that the decision for a pod is being written from now on."""
-        for uid in self._flights_of.get(pod_uid, ()):
-            self.flights[uid].is_asked = True
+        for uid in self._pending_of.get(pod_uid, ()):
+            self.pending[uid].is_asked = True
 
-    def settle(self, pod_uid: str) -> None:
+    def end_decision(self, pod_uid: str) -> None:
         """Ends the decision for a pod that is on its node.
 
         Its allocations stay in flight until its claims are seen with them.
@@ -176,8 +176,8 @@ class ClaimsWriter(ResourceClaims):
     def release(self, pod_uid: str) -> list[Allocation]:
         """Takes a decision back; returns the allocations that were not being written, now free."""
         self.decisions.pop(pod_uid, None)
-        uids = self._flights_of.get(pod_uid, ())
-        return self._land([uid for uid in uids if not self.flights[uid].is_asked])
+        uids = self._pending_of.get(pod_uid, ())
+        return self._end_pending([uid for uid in uids if not self.pending[uid].is_asked])
 
     def revoke(self, pod_uid: str) -> None:
         """Notes that a decision was taken back while it was being written.
@@ -200,36 +200,36 @@ class ClaimsWriter(ResourceClaims):
         if pod_uid in self.decisions:
             # The pod is being bound again, with a newer decision.
             return []
-        uids = self._flights_of.get(pod_uid, ())
+        uids = self._pending_of.get(pod_uid, ())
         for uid in uids:
-            self.flights[uid].read_in = held.get(uid, "")
-        return self._land([uid for uid in uids if uid not in held or self._is_seen(uid)])
+            self.pending[uid].read_in = held.get(uid, "")
+        return self._end_pending([uid for uid in uids if uid not in held or self._is_seen(uid)])
 
     def _is_seen(self, uid: str) -> bool:
         """Returns whether the watch has shown a claim since it was read."""
-        known = self._known.get(self.flights[uid].key)
+        known = self._known.get(self.pending[uid].key)
         return known is not None and known.uid == uid and self._is_overtaken(known)
 
     def adopt(self, other: ClaimsWriter) -> list[Allocation]:
         """Copies the decisions of another; returns the allocations that are in flight."""
         self.decisions = dict(other.decisions)
-        self.flights = dict(other.flights)
-        self._flights_of = {uid: list(uids) for uid, uids in other._flights_of.items()}
+        self.pending = dict(other.pending)
+        self._pending_of = {uid: list(uids) for uid, uids in other._pending_of.items()}
         self._revocations = Counter(other._revocations)
-        return [flight.allocation for flight in self.flights.values()]
+        return [pending.allocation for pending in self.pending.values()]
 
-    def _land(self, uids: Iterable[str]) -> list[Allocation]:
-        """Ends the flights of claims; returns their allocations."""
-        landed = []
+    def _end_pending(self, uids: Iterable[str]) -> list[Allocation]:
+        """Ends the pending allocations of claims; returns their allocations."""
+        ended = []
         for uid in list(uids):
-            flight = self.flights.pop(uid, None)
-            if flight is not None:
-                others = self._flights_of[flight.pod_uid]
+            pending = self.pending.pop(uid, None)
+            if pending is not None:
+                others = self._pending_of[pending.pod_uid]
                 others.remove(uid)
                 if not others:
-                    del self._flights_of[flight.pod_uid]
-                landed.append(flight.allocation)
-        return landed
+                    del self._pending_of[pending.pod_uid]
+                ended.append(pending.allocation)
+        return ended
 
 
 def _is_as_new(version: str, other: str) -> bool:

@@ -33,7 +33,7 @@ class KnownDevices:
         self._claims = ClaimsWriter()
         self.claims: ResourceClaims = self._claims
         #: Ends the decision for a pod that is on its node; its claims keep their devices.
-        self.settle = self._claims.settle
+        self.end_decision = self._claims.end_decision
         self.classes = DeviceClasses()
         self._slices: dict[str, ResourceSlice] = {}
         self.pools: dict[PoolKey, Pool] = {}

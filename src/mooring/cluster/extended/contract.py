@@ -242,7 +242,7 @@ class ObjectPerNode(Handle[R]):
     def _take(self, item: CustomObject, node_name: str, resource: R) -> None:
         said = {**self._said.get(node_name, {}), item.key: resource}
         # Before anything is noted, since what was read may still be refused.
-        self._settle(node_name, said)
+        self._choose(node_name, said)
         if self._node_of.get(item.key, node_name) != node_name:
             self._removed(item)
         self._node_of[item.key] = node_name
@@ -258,9 +258,9 @@ class ObjectPerNode(Handle[R]):
             del said[item.key]
             if said:
                 self._said[node_name] = said
-            self._settle(node_name, said)
+            self._choose(node_name, said)
 
-    def _settle(self, node_name: str, said: Mapping[str, R]) -> None:
+    def _choose(self, node_name: str, said: Mapping[str, R]) -> None:
         """Sets what counts for a node: of several objects the first by name."""
         if said:
             self.cache.set(node_name, said[min(said)])

@@ -270,7 +270,7 @@ class Storage(Reservations):
                 self._claims.assume_for(key, claim, other._claims.owners[key])
         self._reservations = dict(other._reservations)
 
-    def settle(self, uid: str) -> None:
+    def end_reservation(self, uid: str) -> None:
         """Ends the reservation of a pod that is on its node or gone; its assumptions stay."""
         self._reservations.pop(uid, None)
 

@@ -130,7 +130,7 @@ class KnownFailure:
                 if isinstance(plugin, PreFilter):
                     self.wide.append(plugin)
         for each in asked.doors:
-            self.stances.note(each, pod, Point.DOOR, asked.watches[each])
+            self.stances.note(each, pod, Point.PRE_FILTER, asked.watches[each])
 
     def keep_crowded(self, figures: Figures, answers: Sequence[Filtered]) -> None:
         """Keeps the filters' answer for a row with these figures, nominated pods included."""

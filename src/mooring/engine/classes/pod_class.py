@@ -131,7 +131,7 @@ class PodClass:
         for plugin in self.profile.pre_filter:
             if not isinstance(plugin, Filter) or plugin not in self.profile.filter:
                 watch = ask_watch(plugin, pod, self._nodes)
-                self._stances.note(plugin, pod, Point.DOOR, watch)
+                self._stances.note(plugin, pod, Point.PRE_FILTER, watch)
         far = [column for column in self.columns if column.plugin.scope is not Scope.ROW]
         self._far_watch = unite(column.watch for column in far)
         self._near_watch = unite(

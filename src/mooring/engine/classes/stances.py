@@ -17,7 +17,7 @@ class Point(Enum):
     """The point at which a plugin takes a stance."""
 
     #: A pre-filter without a filter.
-    DOOR = auto()
+    PRE_FILTER = auto()
     FILTER = auto()
     SCORE = auto()
 
