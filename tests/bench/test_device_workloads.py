@@ -6,11 +6,22 @@ import asyncio
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 import yaml
 
+from mooring.bench.cases import NotPlaced
+from mooring.bench.device_claims import publish
 from mooring.bench.harness import Result, RunOutcome
+from mooring.bench.live.claim_allocation import allocate_claims
+from mooring.bench.live.control_plane import open_control_plane
 from mooring.bench.live.object_writer import ObjectKey, ObjectWriter, clean
+from mooring.bench.live.processes import embedded_server
+from mooring.bench.operations import CreateResourceDriver
+from mooring.cli.bench import EMBEDDED
 from mooring.client import Api
+from mooring.client.listing import list_kinds
+from mooring.objects.resource_claim import FINALIZER
+from tests.bench.servers import run_through
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 
 DEVICES = {"apiVersion": "resource.k8s.io/v1"}
@@ -28,7 +39,7 @@ CLAIMING = {
     "kind": "Pod",
     "metadata": {"generateName": "claiming-"},
     "spec": {
-        "containers": [{"name": "c"}],
+        "containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10.1"}],
         "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}],
     },
 }
@@ -101,6 +112,62 @@ def test_claims_for_which_there_are_no_devices_fail_the_run(tmp_path: Path) -> N
     result = DeviceRuns(tmp_path).of(NODES, make_any("class"), made, hand_out, MEASURED)
     assert result.outcome is RunOutcome.FAILED
     assert result.why == "there are no devices for claim n/c-0"
+
+
+def test_devices_are_handed_out_through_an_api_server(tmp_path: Path) -> None:
+    """Two nodes have two devices each: four claims get one each, and a fifth one gets none."""
+    claims = [
+        {**CLAIM, "metadata": {"name": f"c-{at}", "namespace": space}}
+        for space, numbers in (("taken", range(4)), ("free", range(1)))
+        for at in numbers
+    ]
+    nodes = ["node-0", "node-1"]
+    driver = CreateResourceDriver(driver_name="d", nodes="*", max_claims_per_node=2)
+    with (
+        embedded_server(tmp_path) as kubeconfig,
+        open_control_plane(kubeconfig) as plane,
+    ):
+        writer = ObjectWriter(plane.api, plane.custom)
+        for kind, name in [
+            *(("Node", each) for each in nodes),
+            ("Namespace", "taken"),
+            ("Namespace", "free"),
+        ]:
+            plane.run(writer.create({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}))
+        plane.run(writer.create_all([CLASS, *publish(driver, nodes), *claims]))
+
+        plane.run(allocate_claims(plane.api, writer, "taken"))
+        found = plane.run(
+            list_kinds(plane.api, ["ResourceClaim"], lambda *why: pytest.fail(str(why)))
+        )
+        with pytest.raises(NotPlaced, match="there are no devices for claim free/c-0"):
+            plane.run(allocate_claims(plane.api, writer, ""))
+
+    assert {each.key for each in found if each.allocation is None} == {"free/c-0"}
+    given = [each for each in found if each.allocation is not None]
+    devices = {(at.pool, at.device) for each in given for at in each.allocation.results}
+    assert len(given) == len(devices) == 4
+    assert all(each.finalizers == (FINALIZER,) for each in given)
+
+
+def test_workloads_with_devices_run_through_an_api_server(tmp_path: Path) -> None:
+    texts = {"class": CLASS, "claim": CLAIM, "template": TEMPLATE, "pod": CLAIMING}
+    workload = job(
+        tmp_path,
+        case(
+            NODES,
+            {**DRIVER, "nodes": "*"},
+            make_any("class"),
+            make_any("claim", namespace="taken", count=3),
+            {"opcode": "allocResourceClaims", "namespace": "taken"},
+            make_any("template", namespace="n"),
+            {**MEASURED, "namespace": "n", "count": 3, "podTemplatePath": "pod.yaml"},
+        ),
+        **{name: yaml.safe_dump(each) for name, each in texts.items()},
+    )
+    (result,) = run_through(EMBEDDED, workload)
+    assert (result.outcome, result.why) == (RunOutcome.MEASURED, "")
+    assert [each.placed for each in result.measured] == [3]
 
 
 class ClaimServer:

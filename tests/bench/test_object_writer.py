@@ -57,6 +57,17 @@ def write(
     return server.sent
 
 
+def test_objects_are_written_in_the_version_that_is_read() -> None:
+    older = {
+        "apiVersion": "resource.k8s.io/v1beta2",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu"},
+    }
+    ((_, path, body),) = write(older)
+    assert path == "/apis/resource.k8s.io/v1/deviceclasses"
+    assert body["apiVersion"] == "resource.k8s.io/v1"
+
+
 def test_a_pod_with_a_priority_gets_a_class_of_it() -> None:
     sent = write(pod(priority=10), pod(priority=10))
     assert [path for _, path, _ in sent] == [CLASS, PODS, PODS]

@@ -123,7 +123,9 @@ class ObjectWriter:
             self._priorities.add(priority)
         key = self.key(manifest)
         try:
-            await self._post(key, _body(manifest))
+            # In the version in which it is read, because API servers do not serve every other one.
+            written = {**manifest, "apiVersion": key.resource.api_version}
+            await self._post(key, _body(written))
             self.made[key] = None
             status = manifest.get("status") if key.custom else _status(manifest)
             if status is not None:

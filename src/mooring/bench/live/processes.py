@@ -129,9 +129,13 @@ def embedded_server(folder: Path) -> Iterator[Path]:
 
 async def _serve(kubeconfig: Path) -> None:
     # Here, because the process that starts the server does not need it.
+    from mooring.embedded.controllers.resource_claims import ResourceClaimController
+    from mooring.embedded.controllers.runner import run_controllers
     from mooring.embedded.server import ServerSettings, serve
 
     running = await serve(ServerSettings())
+    # As in scheduler_perf, claims are made from templates. Other controllers are not wanted.
+    controllers = asyncio.create_task(run_controllers(running.api, (ResourceClaimController,)))
     try:
         # In one go, because somebody waits for the file to be there.
         half = kubeconfig.with_suffix(".part")
@@ -140,6 +144,8 @@ async def _serve(kubeconfig: Path) -> None:
         os.replace(half, kubeconfig)
         await asyncio.to_thread(sys.stdin.read)
     finally:
+        controllers.cancel()
+        await asyncio.gather(controllers, return_exceptions=True)
         await running.stop()
 
 

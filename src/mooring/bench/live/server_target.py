@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
-from mooring.bench.cases import NotSupported, RunFailed
+from mooring.bench.cases import RunFailed
 from mooring.bench.measurement import Collector, Ledger, PodEntry, Stopwatch
 from mooring.bench.templates import Manifest
 from mooring.client import Reflector
 from mooring.objects.kinds import KINDS
 
+from .claim_allocation import allocate_claims
 from .cluster_view import (
     POD_REPORT,
     VOLUME_REPORT,
@@ -146,7 +147,8 @@ class ServerTarget:
     def allocate_claims(self, namespace: str) -> None:
         claims = (key for key in self._writer.made if key.kind == "ResourceClaim")
         if any(namespace in ("", key.namespace) for key in claims):
-            raise NotSupported("devices that are handed out beforehand, through an API server")
+            self._flush()
+            self._plane.run(allocate_claims(self._plane.api, self._writer, namespace))
 
     # What controllers and kubelets do
 
