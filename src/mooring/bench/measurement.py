@@ -6,7 +6,6 @@ import math
 import resource
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter, process_time
 
@@ -23,6 +22,7 @@ class Stopwatch:
         self.wall = wall
         self._processor = processor
         self._started, self._started_processor = wall(), processor()
+        self._stopped, self._stopped_processor = 0.0, 0.0
         self._depth = 0
 
     @property
@@ -33,19 +33,34 @@ class Stopwatch:
     def processor_seconds(self) -> float:
         return self._processor() - self._started_processor
 
-    @contextmanager
-    def pause(self) -> Iterator[None]:
-        """Stops the clock within the context."""
-        wall, processor = self.wall(), self._processor()
+    def pause(self) -> Pause:
+        """Returns a context within which the clock stands still."""
+        return Pause(self)
+
+    def stop(self) -> None:
+        """Stops the clock until it is started as often as it was stopped."""
+        if not self._depth:
+            self._stopped, self._stopped_processor = self.wall(), self._processor()
         self._depth += 1
-        try:
-            yield
-        finally:
-            self._depth -= 1
-            if not self._depth:
-                # The outermost pause contains the others.
-                self._started += self.wall() - wall
-                self._started_processor += self._processor() - processor
+
+    def start(self) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._started += self.wall() - self._stopped
+            self._started_processor += self._processor() - self._stopped_processor
+
+
+class Pause:
+    """A context within which a stopwatch stands still. It is entered for every few decisions."""
+
+    def __init__(self, stopwatch: Stopwatch) -> None:
+        self._stopwatch = stopwatch
+
+    def __enter__(self) -> None:
+        self._stopwatch.stop()
+
+    def __exit__(self, *_: object) -> None:
+        self._stopwatch.start()
 
 
 @dataclass(slots=True, eq=False)

@@ -418,7 +418,14 @@ class Classes:
             filtered = kept.filter()
         if np.count_nonzero(filtered.feasible):
             return None
-        return Failed(prepared, filtered, len(nodes))
+        before = kept.failed
+        if before is not None and before.filtered is not None and filtered.says_as(before.filtered):
+            # All that was worked out of what filters said holds again.
+            failed = Failed(prepared, before.filtered, len(nodes), digests=before.digests)
+        else:
+            failed = Failed(prepared, filtered, len(nodes))
+        kept.failed = failed
+        return failed
 
     def _find_shared(self, signature: int, pod: Pod) -> SharedPart | None:
         """Returns what a pod that is like no other shares with pods that are like it in part.

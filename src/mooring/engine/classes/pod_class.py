@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Cluster, Mask, RowFacts, Rows, Scope
 from mooring.cluster.arrays import freeze
 from mooring.cluster.changes import EVERYWHERE, Change, ChangeLog, RowChanges, unite
-from mooring.framework.attempt import Filtered, Layer, PreFiltered, Scored
+from mooring.framework.attempt import Failed, Filtered, Layer, PreFiltered, Scored
 from mooring.framework.calls import (
     FILTERING,
     ask_filter,
@@ -112,6 +112,8 @@ class PodClass:
         self._nodes = cluster.nodes
         #: The row of the last pod of the class.
         self.last_row: int | None = None
+        #: The last failure of the class.
+        self.failed: Failed | None = None
         #: For how many pods in succession no wide filter has rejected a row.
         self._unrejected = 0
         self.rebuild(pod, own)

@@ -211,7 +211,7 @@ def _count_helpable(failed: Failed, nodes: Nodes) -> int:
     if filtered is None or filtered.amended:
         return len(_list_helpable_twice(failed, nodes)) // 2
     # No row comes twice.
-    return len(filtered.helpable_rows())
+    return failed.digest("helpable count", lambda: len(filtered.helpable_rows()))
 
 
 def _note(reasons: Counter[str], reason: str, count: int) -> None:
