@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
 from mooring.cluster.labels import ABSENT
 from mooring.config import Configuration
 from mooring.framework.attempt import Failed
@@ -15,6 +15,7 @@ from mooring.framework.plugin import (
     TEMPLATE,
     UNSIGNABLE,
     Filter,
+    NodeFilter,
     NoRemedy,
     Plugin,
     PostFilter,
@@ -54,6 +55,19 @@ class Curfew(Filter[Pod], Sign):
         closed = any(each.name == "curfew" for each in nodes.workloads.budgets)
         noisy = nodes.label("noisy").codes[rows] != ABSENT
         return Verdict.rejecting(noisy & closed, Reason("curfew"))
+
+
+class Repairs(NodeFilter, Sign):
+    """Keeps pods off nodes that are being repaired, and says what of them."""
+
+    name: ClassVar[str] = "Repairs"
+    scope = Scope.ROW
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return None
+
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        return node.labels.get("repairs")
 
 
 class Strict(Filter[Pod], Sign):
@@ -180,6 +194,7 @@ class Secretive(PostFilter, Sign):
 
 PLUGINS: tuple[type[Plugin], ...] = (
     Curfew,
+    Repairs,
     Strict,
     StrictFar,
     Minority,

@@ -31,6 +31,7 @@ AFFINITY = "src/mooring/plugins/inter_pod_affinity/inter_pod_affinity.py"
 GPU = "src/mooring/plugins/gpu_aware.py"
 LIMITS = "src/mooring/plugins/volumes/node_volume_limits.py"
 COEXIST = "src/mooring/plugins/coexist_policy.py"
+VERDICT = "src/mooring/framework/verdict.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -871,5 +872,17 @@ MUTATIONS: tuple[Mutation, ...] = (
         COEXIST,
         "return is_exclusive(pod), is_ordinary(pod), unknown_policy(pod)",
         "return is_ordinary(pod), unknown_policy(pod)",
+    ),
+    Mutation(
+        "other rows of a reason count as the same",
+        VERDICT,
+        "self.reasons == other.reasons and self.failed.tobytes() == other.failed.tobytes()",
+        "self.reasons == other.reasons",
+    ),
+    Mutation(
+        "other reasons count as the same",
+        VERDICT,
+        "self.reasons == other.reasons and self.failed.tobytes() == other.failed.tobytes()",
+        "self.failed.tobytes() == other.failed.tobytes()",
     ),
 )

@@ -12,7 +12,7 @@ import pytest
 from mooring.config import Configuration
 from mooring.engine.actions import RecordEvent
 from mooring.engine.cycle import EVERY_NODE
-from mooring.objects.node import HOSTNAME, ZONE
+from mooring.objects.node import HOSTNAME, ZONE, Node
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.workload import PodDisruptionBudget, Service
@@ -135,6 +135,33 @@ def test_a_failure_tells_of_the_nodes_that_are_there() -> None:
     told.places(pod("second", cpu=2))
     told.apply(node("d", cpu=1), node("e", cpu=1))
     told.places(pod("third", cpu=2))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pod("hog", node="a", cpu=3), pod("hog", node="a", memory="7Gi")),
+        (node("a", labels={"repairs": "disk"}), node("a", labels={"repairs": "fan"})),
+    ],
+    ids=["the same reasons on other rows", "other reasons on the same rows"],
+)
+def test_a_class_fails_again_for_another_reason(first: Pod | Node, second: Pod | Node) -> None:
+    """In between such pods fit, so that nothing is left of the first failure but its class."""
+    told = Following(using("Repairs"), node("a"))
+    told.places(*(pod(f"p{at}", cpu=1, memory="1Gi") for at in range(2)))
+
+    for at, trouble in enumerate((first, second)):
+        failing = pod(f"failing-{at}", cpu=1, memory="1Gi")
+        told.apply(trouble)
+        assert told.places(failing) == {failing.name: None}
+        told.remove(failing)
+        if isinstance(trouble, Pod):
+            told.remove(trouble)
+        else:
+            told.apply(node("a"))
+        fitting = pod(f"fitting-{at}", cpu=1, memory="1Gi")
+        assert told.places(fitting) == {fitting.name: "a"}
+        told.remove(fitting)
 
 
 def test_a_failure_ends_where_a_pod_leaves_the_zone_of_another_node() -> None:

@@ -45,16 +45,9 @@ class Layer(msgspec.Struct, frozen=True):
 
     def says_as(self, other: Layer) -> bool:
         """Whether another layer for the same rows gives the same reasons for each."""
-        ours, theirs = self.verdict, other.verdict
         return (
             self.plugin == other.plugin
-            and (
-                ours is theirs
-                or (
-                    ours.reasons == theirs.reasons
-                    and ours.failed.tobytes() == theirs.failed.tobytes()
-                )
-            )
+            and self.verdict.says_as(other.verdict)
             and self.decided.tobytes() == other.decided.tobytes()
         )
 

@@ -54,6 +54,12 @@ class Verdict:
             rejected |= each
         return rejected
 
+    def says_as(self, other: Verdict) -> bool:
+        """Whether another verdict gives the same reasons for each row."""
+        if self is other:
+            return True
+        return self.reasons == other.reasons and self.failed.tobytes() == other.failed.tobytes()
+
     @property
     def ok(self) -> Mask:
         return ~self.rejected
