@@ -12,6 +12,7 @@ from mooring.plugins import REGISTRY
 from mooring.simulate import verdicts
 from mooring.simulate.conformance import conform
 from tests.builders import node_manifest, pod_manifest
+from tests.exactness.outsiders import Fragile
 
 RECORDED = sorted((Path(__file__).parent / "golden").glob("*.jsonl.gz"))
 
@@ -64,6 +65,36 @@ def test_a_score_that_breaks_is_no_error_where_scoring_is_skipped(
     recorded: verdicts.RecordedScenario, differences: list[str]
 ) -> None:
     (result,) = conform([recorded], REGISTRY).values()
+
+    assert [each.what for each in result.differences] == differences
+
+
+@pytest.mark.parametrize(
+    ("status", "differences"),
+    [({"nominatedNodeName": "sound"}, []), ({}, ["error", "message"])],
+    ids=["nominated", "not nominated"],
+)
+def test_a_filter_that_breaks_is_no_error_of_a_pod_that_goes_where_it_is_nominated(
+    status: dict[str, Any], differences: list[str]
+) -> None:
+    broken = [node_manifest("broken", cpu=4), pod_manifest("large", cpu=4, node="broken")]
+    raw = {
+        "scenario": {
+            "name": "broken",
+            "category": "profiles",
+            "config": {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [{"plugins": {"filter": {"enabled": [{"name": "Fragile"}]}}}],
+            },
+            "objects": [node_manifest("sound"), *broken],
+            "pending": [pod_manifest("p", status=status)],
+        },
+        "golden": {"name": "broken", "steps": [{"pod": "default/p", "chosen": "sound"}]},
+    }
+    recorded = msgspec.convert(raw, verdicts.RecordedScenario)
+
+    (result,) = conform([recorded], {**REGISTRY, "Fragile": Fragile}).values()
 
     assert [each.what for each in result.differences] == differences
 

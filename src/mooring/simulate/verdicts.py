@@ -284,7 +284,18 @@ def _describe_placement(
     profile: Profile, pod: Pod, nodes: Nodes, found: Found, window: Window = EVERY_NODE
 ) -> PodVerdict:
     # A decision looks at no more than it needs; a recording tells of all nodes.
-    filtered = find_feasible(profile, pod, found.pre_filtered, nodes, found.tried_first, window)
+    try:
+        filtered = find_feasible(profile, pod, found.pre_filtered, nodes, found.tried_first, window)
+    except PluginError:
+        if not found.nominated_path:
+            raise
+        # The pod goes where it is nominated to, so a filter that breaks elsewhere is no error.
+        name = nodes.name(found.row)
+        return PodVerdict(
+            nodes=sort_names(found.pre_filtered.node_names),
+            chosen=name,
+            devices=find_devices(profile, pod, nodes, found.filtered, name),
+        )
     verdict = PodVerdict(
         nodes=sort_names(found.pre_filtered.node_names),
         filter=find_refusals(nodes, filtered),
