@@ -182,3 +182,42 @@ def test_a_shared_device_without_room_leaves_constraints_as_they_were() -> None:
     outcome = plan.outcome_on(cluster.nodes.device_groups, cluster.nodes.rows.item(0))
 
     assert [pick.place for pick in outcome.picks] == [0, 3]
+
+
+_POLICY = {"default": "1Gi", "validRange": {"min": "1Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "taken", "asked", "place"),
+    [
+        (None, {"memory": "1Gi"}, {}, 1),
+        (None, {"memory": "1Gi"}, {"memory": "2Gi"}, 0),
+        (None, {"memory": "1Gi"}, {"memory": "10Gi"}, 1),
+        (None, {"cores": "1"}, {}, 0),
+        (None, {}, {}, 0),
+        (_POLICY, {"memory": "9Gi"}, {}, 0),
+        (_POLICY, {"memory": "9Gi"}, {"memory": "2Gi"}, 1),
+        (_POLICY, {"memory": "8Gi"}, {"memory": "2Gi"}, 0),
+    ],
+)
+def test_a_device_that_cannot_be_shared_any_more_gives_what_its_shares_leave(
+    policy: dict[str, Any] | None, taken: dict[str, str], asked: dict[str, str], place: int
+) -> None:
+    cluster = Cluster()
+    cluster.put_device(device_class())
+    cluster.put_node(node("n1"))
+    memory: dict[str, Any] = {"value": "10Gi"}
+    if policy is not None:
+        memory["requestPolicy"] = policy
+    devices = [device(f"gpu-{at}", capacity={"memory": memory}) for at in range(2)]
+    cluster.put_device(resource_slice("n1", devices))
+    share = result("n1", "gpu-0", shareID="s", consumedCapacity=taken)
+    cluster.put_device(holding("held", share))
+    spec = claim("c", request(capacity={"requests": asked})).spec
+    plan = ClaimPlans().plan((spec,), cluster.nodes.devices.classes)
+
+    outcome = plan.outcome_on(cluster.nodes.device_groups, cluster.nodes.rows.item(0))
+
+    assert [pick.place for pick in outcome.picks] == [place]
+    # As a whole: nobody else may have a share of it.
+    assert [pick.amounts for pick in outcome.picks] == [None]

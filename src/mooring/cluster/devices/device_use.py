@@ -96,19 +96,12 @@ class DeviceUse:
     def state(self, view: PoolView) -> PoolState:
         """Returns what is in use of a pool, as a node sees it."""
         held = self._pools.get(view.key)
-        if view.shape.is_plain:
-            return (_make_mask(view, held), (), ()) if held else UNUSED
+        if view.shape.is_plain and not held:
+            return UNUSED
         if not held:
             return 0, tuple(value for _, value in view.shape.counters), ()
-        shares = tuple(
-            (at, tuple(sorted((k, v) for k, v in each.amounts.items() if v)))
-            for at, each in sorted(
-                ((view.places.get(name, -1), each) for name, each in held.items()),
-                key=lambda pair: pair[0],
-            )
-            if at >= 0 and each.shares
-        )
-        return _make_mask(view, held), _subtract(view, view.shape, held), shares
+        left = () if view.shape.is_plain else _subtract(view, view.shape, held)
+        return _make_mask(view, held), left, _list_shares(view, held)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeviceUse) and self._pools == other._pools
@@ -124,6 +117,24 @@ def _make_mask(view: PoolView, held: Mapping[str, DeviceHold]) -> int:
         if at is not None and each.taken:
             mask |= 1 << at
     return mask
+
+
+def _list_shares(
+    view: PoolView, held: Mapping[str, DeviceHold]
+) -> tuple[tuple[int, tuple[tuple[str, int], ...]], ...]:
+    """Returns what is taken of each device of which shares are held, by its position.
+
+    A device that cannot be shared any more may be among them: its driver changed it.
+    """
+    shared = [
+        (view.places[name], each)
+        for name, each in held.items()
+        if each.shares and name in view.places
+    ]
+    shared.sort(key=lambda pair: pair[0])
+    return tuple(
+        (at, tuple(sorted((k, v) for k, v in each.amounts.items() if v))) for at, each in shared
+    )
 
 
 def _subtract(view: PoolView, shape: PoolShape, held: Mapping[str, DeviceHold]) -> tuple[int, ...]:

@@ -222,9 +222,14 @@ def _fail(pools: Sequence[SeenPool], steps: int) -> AllocationOutcome:
     )
 
 
+def _are_plain(pools: Sequence[SeenPool]) -> bool:
+    """Whether each device is either free or taken as a whole."""
+    return all(view.shape.is_plain and not shares for view, (_, _, shares) in pools)
+
+
 def _is_hopeless(claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]) -> bool:
     """Whether requests that accept the same devices want more of them than are free."""
-    if not all(view.shape.is_plain for view, _ in pools):
+    if not _are_plain(pools):
         return False
     wanted: dict[tuple[int, ...], int] = {}
     for claim in claims:
@@ -243,7 +248,7 @@ def _take_first(
     claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]
 ) -> tuple[Pick, ...] | None:
     """Returns the first free devices for each request in turn; None if a search has to decide."""
-    if not all(view.shape.is_plain for view, _ in pools):
+    if not _are_plain(pools):
         return None
     used = [state[0] for _, state in pools]
     picks: list[Pick] = []

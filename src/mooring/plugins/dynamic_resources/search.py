@@ -267,7 +267,7 @@ class DeviceSearch:
 
     def _kind(self, candidate: Candidate) -> Hashable | None:
         """Returns a value that equally good devices share; None if the device is not compared."""
-        if not self._skips_alike or candidate.model.is_shared:
+        if not self._skips_alike or candidate.model.is_shared or candidate.taken_amounts:
             return None
         chosen = tuple(bool(each & candidate.bit) for each in self._chosen)
         return candidate.pool, candidate.model, candidate.is_taken, chosen
@@ -297,9 +297,11 @@ class DeviceSearch:
         """
         model = candidate.model
         amounts: dict[str, int] | None = None
-        if model.is_shared:
+        has_room = True
+        # Shares may be held of a device that cannot be shared any more.
+        if model.is_shared or candidate.taken_amounts:
             amounts = self._find_amounts(ask, model, self._sum_amounts(candidate))
-        has_room = amounts is not None or not model.is_shared
+            has_room = amounts is not None
         if not has_room and not must:
             return False
         # Claims that share a device use the counters that its first user took.
@@ -320,7 +322,8 @@ class DeviceSearch:
     def _note_pick(
         self, claim: int, ask: CompiledAsk, candidate: Candidate, amounts: dict[str, int] | None
     ) -> None:
-        if amounts is None:
+        if amounts is None or not candidate.model.is_shared:
+            amounts = None
             self._chosen[claim] |= candidate.bit
         else:
             self._shared.setdefault(candidate.bit, []).append(amounts)
