@@ -113,7 +113,7 @@ class PodTable:
             self._leave_priority(known[0].priority)
             return
         slot = self._slots.pop(pod.uid)
-        self._leave_priority(int(self._priorities[slot]))
+        self._leave_priority(self._priorities.item(slot))
         self._pods[slot] = None
         self._rows[slot] = -1
         self._free.append(slot)
@@ -136,14 +136,16 @@ class PodTable:
             self._at_priority[pod.priority] += 1
 
     def _leave_priority(self, priority: int) -> None:
-        self._at_priority[priority] -= 1
-        if not self._at_priority[priority]:
+        left = self._at_priority[priority] - 1
+        if left:
+            self._at_priority[priority] = left
+        else:
             del self._at_priority[priority]
 
     def has_below(self, priority: int) -> bool:
         """Whether there is any pod of a lower priority."""
         self.is_asked = True
-        return any(each < priority for each in self._at_priority)
+        return min(self._at_priority, default=priority) < priority
 
     def arrivals_of(self, slots: NDArray[np.intp]) -> NDArray[np.int64]:
         """Returns numbers that say in which order the pods of slots came."""
@@ -152,6 +154,8 @@ class PodTable:
     def restarted_since(self, count: int) -> list[int] | None:
         """Returns the rows of pods whose start changed after that many; None if too many."""
         missed = self.restarts - count
+        if not missed:
+            return []
         if missed > len(self._restarted):
             return None
         return list(islice(self._restarted, len(self._restarted) - missed, None))
@@ -291,7 +295,7 @@ class NominatedPods:
         self._pods_on: dict[str, dict[str, Pod]] = {}
         #: What nominated pods will take, per row, by their priority; and how many of them count.
         self._levels: dict[int, Usage] = {}
-        self._counted: Counter[int] = Counter()
+        self._counted: dict[int, int] = {}
         #: How many of the pods tolerate no others.
         self.exclusive_count = 0
         #: Whether there is any: every decision looks at it.
@@ -347,14 +351,15 @@ class Nominations(NominatedPods):
 
     def count(self, pod: Pod, row: int, amount: int, columns: Columns) -> None:
         """Counts a nomination to a row that began (1) or ended (-1)."""
-        shape = columns.requested.array.shape
-        level = self._levels.get(pod.priority)
+        shape, priority = columns.requested.array.shape, pod.priority
+        level = self._levels.get(priority)
         level = Usage.nothing(shape) if level is None else level.fit(shape)
-        self._levels[pod.priority] = level
         level.count(pod, row, amount, columns.resources)
-        self._counted[pod.priority] += amount
-        if not self._counted[pod.priority]:
-            del self._levels[pod.priority], self._counted[pod.priority]
+        counted = self._counted.get(priority, 0) + amount
+        if counted:
+            self._levels[priority], self._counted[priority] = level, counted
+        else:
+            del self._levels[priority], self._counted[priority]
 
     def recount(self, rows: Mapping[str, int], columns: Columns) -> None:
         """Counts all anew, because a resource got or lost its column."""

@@ -23,7 +23,7 @@ from mooring.framework.points import active_filters
 from mooring.framework.profile import Profile, once_per_profile
 from mooring.objects.pod import Pod, PodSpec
 
-from .preemption_candidates import NO_CANDIDATES, Candidates, VictimWeights
+from .preemption_candidates import Candidates, VictimWeights
 from .preemption_dry_run import CountsDryRun, DryRun
 
 # What matters besides what filters read: who is there, who comes, and what budgets allow.
@@ -104,18 +104,22 @@ class VictimColumns:
     def _learn(self, run: DryRun, rows: NDArray[np.intp]) -> None:
         found = self._find_candidates(run, rows)
         self._states[rows] = _HELPS_NOT
+        if found is None:
+            return
         self._states[found.rows] = _HELPS
         self._weights.put(found.rows, found.columns)
         for at, row in enumerate(found.rows.tolist()):
             self._places[row] = VictimPlace(found, at)
 
-    def _find_candidates(self, run: DryRun, rows: NDArray[np.intp]) -> Candidates:
+    def _find_candidates(self, run: DryRun, rows: NDArray[np.intp]) -> Candidates | None:
+        """Returns those of some rows on which evicting helps; None if it helps on none."""
         if len(rows) <= _ROW_BY_ROW:
-            rows = np.array(find_hopeful(run, rows.tolist()), np.intp)
-        lesser = run.nodes.lesser_pods(run.pod.priority, rows) if len(rows) else None
-        if lesser is None or not len(lesser.rows):
-            return NO_CANDIDATES
-        return CountsDryRun(run, lesser).candidates()
+            hopeful = find_hopeful(run, rows.tolist())
+            if not hopeful:
+                return None
+            rows = np.array(hopeful, np.intp)
+        lesser = run.nodes.lesser_pods(run.pod.priority, rows)
+        return CountsDryRun(run, lesser).candidates() if len(lesser.rows) else None
 
     def _catch_up(self, nodes: Nodes) -> None:
         """Forgets what changed since the last time."""
@@ -128,8 +132,10 @@ class VictimColumns:
         if changed is None or restarted is None or everywhere & self._reads or size != self._size:
             self._forget_all(size)
         else:
-            rows = [row for row in (*changed, *restarted) if row != EVERYWHERE]
-            self._states[rows] = _UNKNOWN
+            # Mostly it is the row where the pod before evicts others.
+            for row in (*changed, *restarted):
+                if row != EVERYWHERE:
+                    self._states[row] = _UNKNOWN
         self._generation, self._table = changes.generation, table
         self._restarts = table.restarts
 
