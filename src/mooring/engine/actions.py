@@ -217,12 +217,11 @@ def make_device_wait_event(pod: Pod, node_name: str, profile: str) -> RecordEven
 
 
 def make_preemption_event(
-    victim: Pod, preemptor: Pod, node_name: str, profile: str, suffix: str = ""
+    victim: PodRef, preemptor: PodRef, node_name: str, profile: str, suffix: str = ""
 ) -> RecordEvent:
     """Makes the event, on the victim, that it was preempted."""
     note = f"Preempted by pod {preemptor.uid} on node {node_name}{suffix}"
-    about, related = PodRef.to(victim), PodRef.to(preemptor)
-    return RecordEvent(about, "Normal", "Preempted", "Preempting", note, profile, related)
+    return RecordEvent(victim, "Normal", "Preempted", "Preempting", note, profile, preemptor)
 
 
 def make_group_preemption_event(victim: Pod, group: PodGroup, profile: str) -> RecordEvent:

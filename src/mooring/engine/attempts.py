@@ -188,12 +188,15 @@ class Attempts:
         self.preemptions.note_pod(pod, remedy.node_name, victims)
         disruptions = count_disruptions(remedy.victims, self._cluster.nodes)
         self._observer.victims_found(POD, len(remedy.victims), disruptions, remedy.violations)
+        preemptor, placed = PodRef.to(pod), []
         for victim in victims:
             if not self.oust(victim, remedied.plugin, now):
-                self.evictions.begin(pod, victim, remedied, profile, now)
+                placed.append(victim)
                 continue
             where = remedy.node_name, profile.name, " (in kube-scheduler memory)."
-            self._emit(actions.make_preemption_event(victim, pod, *where))
+            self._emit(actions.make_preemption_event(PodRef.to(victim), preemptor, *where))
+        if placed:
+            self.evictions.begin(preemptor, placed, remedied, profile, now)
 
     def _outrank(self, pod: Pod, node_name: str) -> None:
         """Removes the nominations of less important pods to the node."""

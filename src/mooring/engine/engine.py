@@ -230,6 +230,9 @@ class Engine:
 
     def _handle_outcome(self, event: Event, now: float) -> None:
         match event:
+            case Evicted() | EvictionFailed():
+                # First, because there are the most of these.
+                self._handle_eviction(event, now)
             case BindingFailed() | ClaimsWritten():
                 self._attempts.end_write(event, now)
             case ClaimsRevoked(uid, held):
@@ -244,8 +247,6 @@ class Engine:
                 self._attempts.permitted(uid, plugin, now)
             case PermitRefused(uid, plugin, message):
                 self._attempts.permit_refused(uid, plugin, message, now)
-            case Evicted() | EvictionFailed():
-                self._handle_eviction(event, now)
 
     def _handle_eviction(self, event: Evicted | EvictionFailed, now: float) -> None:
         uid, preemptor = event.uid, event.preemptor_uid

@@ -32,28 +32,46 @@ class PreemptionEntry(msgspec.Struct, frozen=True):
     victims: tuple[str, ...]
 
 
+class _Preemption(msgspec.Struct, frozen=True, eq=False):
+    """One preemption as it was noted."""
+
+    serial: int
+    preemptor: Pod | PodGroup
+    node: str
+    count: int
+    #: The first of the victims.
+    named: Sequence[Pod]
+
+    def tell(self) -> PreemptionEntry:
+        """Returns it in texts."""
+        key = self.preemptor.key
+        owner = owner_text(self.preemptor) if isinstance(self.preemptor, Pod) else f"group {key}"
+        victims = tuple(each.key for each in self.named)
+        return PreemptionEntry(self.serial, key, owner, self.node, self.count, victims)
+
+
 class PreemptionLog:
     """The latest preemptions. They influence no decision."""
 
     def __init__(self) -> None:
-        self._entries: deque[PreemptionEntry] = deque(maxlen=_MOST_ENTRIES)
+        #: Texts are made when somebody reads them.
+        self._noted: deque[_Preemption] = deque(maxlen=_MOST_ENTRIES)
         #: How many there were in all.
         self.count = 0
 
     def since(self, count: int) -> list[PreemptionEntry]:
         """Returns the entries after that many, as far as they are kept, the oldest first."""
-        return [each for each in self._entries if each.serial > count]
+        return [each.tell() for each in self._noted if each.serial > count]
 
     def note_pod(self, pod: Pod, node: str, victims: Sequence[Pod]) -> None:
         """Notes that pods are evicted for a pod."""
-        self._note(pod.key, owner_text(pod), node, victims)
+        self._note(pod, node, victims)
 
     def note_group(self, group: PodGroup, victims: Sequence[Pod]) -> None:
         """Notes that pods are evicted for a group."""
-        self._note(group.key, f"group {group.key}", "", victims)
+        self._note(group, "", victims)
 
-    def _note(self, preemptor: str, owner: str, node: str, victims: Sequence[Pod]) -> None:
+    def _note(self, preemptor: Pod | PodGroup, node: str, victims: Sequence[Pod]) -> None:
         self.count += 1
-        named = tuple(each.key for each in victims[:_MOST_NAMED])
-        entry = PreemptionEntry(self.count, preemptor, owner, node, len(victims), named)
-        self._entries.append(entry)
+        named = victims[:_MOST_NAMED]
+        self._noted.append(_Preemption(self.count, preemptor, node, len(victims), named))

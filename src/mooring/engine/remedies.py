@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 import msgspec
 
@@ -161,25 +161,32 @@ class Evictions:
         return None if known is None else (known.plugin, _IN_PROGRESS)
 
     def begin(
-        self, pod: Pod, victim: Pod, remedied: RemedyResult, profile: Profile, now: float
+        self,
+        preemptor: PodRef,
+        victims: Sequence[Pod],
+        remedied: RemedyResult,
+        profile: Profile,
+        now: float,
     ) -> None:
-        """Asks for the eviction of a victim."""
+        """Asks for the eviction of victims."""
         message = f"{profile.name}: preempting to accommodate a higher priority pod"
-        self._emit(EvictPod(PodRef.to(victim), PodRef.to(pod), message))
-        known = self._preemptions.get(pod.uid)
+        where = remedied.nominate or "", profile.name
+        known = self._preemptions.get(preemptor.uid)
         if known is None:
-            known = self._preemptions[pod.uid] = PodEvictions(remedied.plugin, {}, now)
-        node_name = remedied.nominate or ""
-        known.events[victim.uid] = actions.make_preemption_event(
-            victim, pod, node_name, profile.name
-        )
+            known = self._preemptions[preemptor.uid] = PodEvictions(remedied.plugin, {}, now)
+        for victim in victims:
+            ref = PodRef.to(victim)
+            self._emit(EvictPod(ref, preemptor, message))
+            known.events[victim.uid] = actions.make_preemption_event(ref, preemptor, *where)
 
     def evicted(self, victim_uid: str, pod_uid: str, now: float) -> None:
         """Handles the eviction of a victim."""
         known = self._preemptions.get(pod_uid)
         event = known.events.pop(victim_uid, None) if known is not None else None
-        if event is not None:
-            self._emit(event)
+        if known is None or event is None:
+            return
+        self._emit(event)
+        if not known.events:
             self._finish(pod_uid, "success", now)
 
     def failed(self, victim_uid: str, pod_uid: str, now: float) -> None:
