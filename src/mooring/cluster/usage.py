@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.objects.coexist import GROUP, is_exclusive, is_ordinary
+from mooring.objects.coexist import GROUP
 from mooring.objects.pod import Held, Pod
 from mooring.objects.resources import PODS
 
@@ -31,6 +31,8 @@ PODS_PLACE = FIRST_CLASS.index(PODS)
 # Plain integers: combining flags of an enum takes many times as long.
 _POD_ANNOTATIONS, _POD_STATUS = int(Change.POD_ANNOTATIONS), int(Change.POD_STATUS)
 _ANY_POD = int(Change.REQUESTED | Change.PODS)
+_NOMINATED, _EXCLUSIVE = int(Change.NOMINATED), int(Change.EXCLUSIVE)
+_ORDINARY = int(Change.ORDINARY)
 _PORTS, _VOLUMES, _TERMS = int(Change.PORTS), int(Change.VOLUMES), int(Change.TERMS)
 
 #: What `find_retold` can say.
@@ -93,7 +95,7 @@ def add_nonzero(sums: Sums, held: Held, row: int, amount: int) -> tuple[int, int
 
 def nomination_change(pod: Pod) -> int:
     """What a pod changes by being nominated to a row: it counts there for some, and for no sum."""
-    return int(Change.NOMINATED) | (coexistence_change(pod) & int(Change.EXCLUSIVE))
+    return _NOMINATED | (coexistence_change(pod) & _EXCLUSIVE)
 
 
 # Changes
@@ -168,8 +170,11 @@ class Usage:
     def count(self, pod: Pod, place: int, amount: int, resources: Mapping[str, int]) -> None:
         """Adds (1) or takes away (-1) what a pod takes of resources that have a column."""
         add_requests(self.requests, resources, pod.held, place, amount)
-        self.coexisting[EXCLUSIVE_PODS, place] += amount * is_exclusive(pod)
-        self.coexisting[ORDINARY_PODS, place] += amount * is_ordinary(pod)
+        kinds = coexistence_change(pod)
+        if kinds & _EXCLUSIVE:
+            self.coexisting[EXCLUSIVE_PODS, place] += amount
+        if kinds & _ORDINARY:
+            self.coexisting[ORDINARY_PODS, place] += amount
 
     def clear(self, place: int) -> None:
         self.requests.clear(place)

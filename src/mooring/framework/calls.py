@@ -328,9 +328,10 @@ def _check_remedy(remedy: Remedy, nodes: Nodes) -> None:
         raise PluginError(f"there is no node {remedy.node_name!r}")
     there = nodes.pods(row)
     for victim in remedy.victims:
+        if victim.uid in there:
+            continue
         group = nodes.groups.of(victim)
-        is_whole = group is not None and group.is_evicted_whole
-        if victim.uid not in there and not is_whole:
+        if group is None or not group.is_evicted_whole:
             raise PluginError(f"pod {victim.key} is not on node {remedy.node_name}")
 
 
