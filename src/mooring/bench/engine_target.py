@@ -70,8 +70,9 @@ class EngineTarget:
         self._store = Store(Defaults.of(()).fill)
         self._pods = self._store.pods
         self._world = World(engine, self._pods)
-        #: Who was bound when, and is not noted yet.
+        #: Who was bound when, and who was evicted, and is not noted yet.
         self._bound: list[tuple[str, float]] = []
+        self._evicted: list[Pod] = []
         self._performers: dict[type[Action], Callable[[Any, float], object]] = {
             BindPod: self._bind,
             EvictPod: self._evict,
@@ -208,22 +209,23 @@ class EngineTarget:
         self._bound.append((action.pod.uid, self.stopwatch.seconds))
 
     def _book(self) -> None:
-        """Notes placed pods, which is not part of scheduling."""
+        """Notes placed and evicted pods, which is not part of scheduling."""
         for uid, moment in self._bound:
             entry = self.ledger.mark_placed(uid)
             if entry is not None and self.collector is not None:
                 self.collector.add_placement(entry, moment)
         self._bound.clear()
+        # A pod may be placed and evicted in one go: it counts as placed.
+        for victim in self._evicted:
+            self._store.remove_pod(victim)
+            self.ledger.remove(victim.uid)
+        self._evicted.clear()
         self._progress(self.ledger.placed_count)
 
     def _evict(self, action: EvictPod, now: float) -> None:
-        if self._bound:
-            # A pod may be placed and evicted in one go.
-            self._book()
         victim = self._world.evict(action, now)
         if victim is not None:
-            self._store.remove_pod(victim)
-            self.ledger.remove(victim.uid)
+            self._evicted.append(victim)
 
     def _patch(self, action: PatchPodStatus, now: float) -> None:
         if action.condition is not None:
