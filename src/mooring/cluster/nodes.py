@@ -281,7 +281,7 @@ class Nodes:
         """Returns the placed pods as columns."""
         state = self._state
         if state.pod_table is None:
-            state.pod_table = PodTable(state.columns, state.placed)
+            state.pod_table = PodTable(state.columns, state.pods)
         state.pod_table.is_asked = True
         return state.pod_table
 

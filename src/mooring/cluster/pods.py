@@ -6,16 +6,16 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, count, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.objects.coexist import is_exclusive, is_ordinary
+from mooring.objects.coexist import is_exclusive
 from mooring.objects.pod import Pod
 
 from .arrays import grow_to
-from .columns import Columns
+from .columns import Columns, coexistence_change
 from .usage import Usage
 
 # Pods start once, so that few of them do between two looks.
@@ -73,7 +73,8 @@ class PodTable:
     they never are.
     """
 
-    def __init__(self, columns: Columns, placed: Iterable[tuple[int, Pod]]) -> None:
+    def __init__(self, columns: Columns, on_row: Sequence[Mapping[str, Pod]]) -> None:
+        """`on_row` has the pods of each row, by uid."""
         self._columns = columns
         #: The pods without a slot and their rows, by uid, in the order in which they came.
         self._new: dict[str, tuple[Pod, int]] = {}
@@ -83,11 +84,10 @@ class PodTable:
         #: How many pods were told to have started at another time, and where the last of them are.
         self.restarts = 0
         self._restarted: deque[int] = deque(maxlen=_MOST_RESTARTS)
-        pairs = list(placed)
-        pods = [pod for _, pod in pairs]
-        self._slots: dict[str, int] = {pod.uid: slot for slot, pod in enumerate(pods)}
+        pods = [pod for each in on_row for pod in each.values()]
+        self._slots: dict[str, int] = dict(zip(chain.from_iterable(on_row), count()))
         self._pods: list[Pod | None] = [*pods]
-        self._rows: NDArray[np.intp] = np.array([row for row, _ in pairs], np.intp)
+        self._rows: NDArray[np.intp] = np.arange(len(on_row)).repeat([len(each) for each in on_row])
         priorities = [pod.spec.priority or 0 for pod in pods]
         self._priorities: NDArray[np.int64] = np.array(priorities, np.int64)
         #: How many pods there are of each priority.
@@ -264,12 +264,12 @@ class PodTable:
 
 def _add_up(pods: Sequence[Pod], columns: Columns) -> Usage:
     """Returns what many pods take, computed once for all pods of a template."""
-    kinds: dict[tuple[int, int, bool, bool], int] = {}
+    kinds: dict[tuple[int, int, int], int] = {}
     first: list[Pod] = []
     of_pod: list[int] = []
     for pod in pods:
         granted = id(pod.status) if pod.status.sizes else 0
-        key = id(pod.spec), granted, is_exclusive(pod), is_ordinary(pod)
+        key = id(pod.spec), granted, coexistence_change(pod)
         kind = kinds.get(key)
         if kind is None:
             kind = kinds[key] = len(first)
