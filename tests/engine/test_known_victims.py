@@ -14,6 +14,7 @@ from msgspec import structs
 from mooring.engine import Engine
 from mooring.engine.cycle import decide
 from mooring.framework.attempt import Failed
+from mooring.framework.plugin import UNSIGNABLE
 from mooring.objects.node import HOSTNAME
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
@@ -23,6 +24,7 @@ from mooring.plugins.preemption.default_preemption import (
     DefaultPreemptionArgs,
 )
 from mooring.plugins.preemption.known_victims import VictimColumns
+from mooring.plugins.volumes.node_volume_limits import NodeVolumeLimits
 from tests.builders import node, pod
 from tests.engine.driver import engine
 from tests.storage_builders import claiming, pv, pvc
@@ -171,6 +173,19 @@ def test_pods_with_a_volume_each_share_what_is_kept(learned: list[int]) -> None:
     again = found(plugin, of, asking[1])
     assert not learned
     assert again == found(DefaultPreemption(DefaultPreemptionArgs()), of, asking[1])
+
+
+def test_pods_of_which_a_filter_does_not_say_what_it_reads_share_nothing(
+    learned: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NodeVolumeLimits, "sign", lambda *_: UNSIGNABLE)
+    of = crowded()
+    asking = [asks_with_volume(f"asks-{at}", of) for at in range(2)]
+    plugin = DefaultPreemption(DefaultPreemptionArgs())
+    for asks in asking:
+        learned.clear()
+        assert found(plugin, of, asks)
+        assert sorted(learned) == [0, 1, 2, 3, 4]
 
 
 def test_pods_whose_volumes_are_elsewhere_share_nothing() -> None:

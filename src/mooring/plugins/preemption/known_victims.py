@@ -38,6 +38,9 @@ _UNKNOWN, _HELPS_NOT, _HELPS = 0, 1, 2
 # Rows that are looked at together, at the least.
 _AT_ONCE = 64
 
+# So many times as many rows are looked at first as seem to be enough.
+_SURPLUS = 1.25
+
 # So few rows are looked at in plain numbers first. Mostly they are kept for pods like this one.
 _ROW_BY_ROW = 4
 
@@ -59,12 +62,14 @@ class VictimColumns:
         self._generation = -1
         self._table: PodTable | None = None
         self._restarts = 0
+        #: On which share of the rows evicting helped when a pod last looked.
+        self._share = 1.0
         self._forget_all(0)
 
     def candidates(self, run: DryRun, rows: NDArray[np.intp], wanted: int) -> Candidates:
         """Returns the same as `DryRun.candidates`, without counted reasons."""
         self._catch_up(run.nodes)
-        looked_at = max(wanted + wanted // 4, _AT_ONCE)
+        looked_at = max(int(wanted * _SURPLUS / self._share), _AT_ONCE)
         while True:
             some = rows[:looked_at]
             states = self._states.take(some)
@@ -73,6 +78,7 @@ class VictimColumns:
                 states = self._states.take(some)
             helping = some[states == _HELPS]
             if len(helping) >= wanted or len(some) == len(rows):
+                self._share = max(len(helping), 1) / max(len(some), 1)
                 found = self._gather(helping)
                 enough = found.enough(wanted)
                 if enough is not None:
@@ -193,20 +199,25 @@ def _find_template(run: DryRun) -> Hashable:
     spec = run.pod.spec
     if not spec.volumes:
         return id(spec)
-    signed: list[Hashable] = []
-    for plugin in _find_readers(run.profile, run.pre_filtered.skipped):
-        part = ask_sign(plugin, run.pod, run.nodes) if isinstance(plugin, Sign) else UNSIGNABLE
-        if part is UNSIGNABLE:
-            return id(spec)
-        signed.append(part)
+    readers = _find_readers(run.profile, run.pre_filtered.skipped)
+    if readers is None:
+        return id(spec)
+    signed = [ask_sign(each, run.pod, run.nodes) for each in readers]
+    if any(part is UNSIGNABLE for part in signed):
+        return id(spec)
     return spec.without_volumes, *signed
 
 
 @once_per_profile
-def _find_readers(profile: Profile, skipped: frozenset[str]) -> tuple[Filter[Any], ...]:
-    """Returns the filters that read more of a pod than the key contains, besides volumes."""
+def _find_readers(profile: Profile, skipped: frozenset[str]) -> tuple[Sign, ...] | None:
+    """Returns the filters that read more of a pod than the key contains, besides volumes.
+
+    None if one of them does not say what it reads.
+    """
     asked = (plugin for plugin in profile.filter if plugin.name not in skipped)
-    return tuple(plugin for plugin in asked if not _reads_template_alone(plugin))
+    readers = [plugin for plugin in asked if not _reads_template_alone(plugin)]
+    signing = tuple(plugin for plugin in readers if isinstance(plugin, Sign))
+    return signing if len(signing) == len(readers) else None
 
 
 def _reads_template_alone(plugin: Filter[Any]) -> bool:
