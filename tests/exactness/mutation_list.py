@@ -374,7 +374,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "failures ignore that a row suits by now",
         FAILURES,
-        "if sum(np.count_nonzero(~each.feasible) for each in answers) < len(rows):",
+        "if refused < len(rows):",
         "if False:",
     ),
     Mutation(

@@ -307,7 +307,8 @@ class Failures:
             return False
         with PointTimer(self._profile.observer, FILTER, self._profile.name):
             answers = self._filter(known, prepared, pod, rows)
-        if sum(np.count_nonzero(~each.feasible) for each in answers) < len(rows):
+        refused = sum([len(each.feasible) - np.count_nonzero(each.feasible) for each in answers])
+        if refused < len(rows):
             return False
         known.put(prepared, answers, len(self._cluster.nodes))
         return True
@@ -329,10 +330,11 @@ class Failures:
         if len(rows) > _ROW_BY_ROW:
             return (filter_with_nominated(profile, pod, prepared, nodes, rows),)
         # Mostly it is the row that was emptied for the pod before, and is kept for that.
-        fits = np.array([fits_on(profile, pod, prepared, nodes, row) for row in rows.tolist()])
+        fitting = [fits_on(profile, pod, prepared, nodes, row) for row in rows.tolist()]
+        if all(fitting):
+            return self._filter_crowded(known, prepared, pod, rows)
+        fits = np.array(fitting)
         answers = self._filter_crowded(known, prepared, pod, rows[fits])
-        if fits.all():
-            return answers
         return (*answers, filter_with_nominated(profile, pod, prepared, nodes, rows[~fits]))
 
     def _filter_crowded(
