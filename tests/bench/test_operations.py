@@ -37,6 +37,7 @@ spec: {accessModes: [ReadOnlyMany], resources: {requests: {storage: 1Gi}}}
 """
 FINAL_POD = LARGE_POD.replace("  generateName: large-", "  generateName: f-\n  finalizers: [a/b]")
 STATIC_POD = LARGE_POD.replace("{{.Index}}", "none")
+URGENT_POD = LARGE_POD.replace("large-", "urgent-").replace("spec:", "spec:\n  priority: 10")
 GATED_POD = LARGE_POD.replace("spec:", "spec:\n  schedulingGates: [{name: hold}]")
 
 
@@ -53,6 +54,7 @@ class Bench(Runs):
                 self._folder,
                 case(*operations, **more),
                 large=LARGE_POD,
+                urgent=URGENT_POD,
                 tainted=TAINTED_NODE,
                 plain=PLAIN_NODE,
                 service=SERVICE,
@@ -125,6 +127,19 @@ def test_a_pod_that_stays_pending_fails_the_run(bench: Bench) -> None:
         "Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are available: 3 No "
         "preemption victims found for incoming pod."
     )
+
+
+def test_a_pod_that_is_evicted_is_gone_and_counts_as_placed(bench: Bench) -> None:
+    low = {**LARGE, "namespace": "ns", "count": 6}
+    urgent = {**MEASURED, "namespace": "ns", "podTemplatePath": "urgent.yaml"}
+    result = bench.of(NODES, low, urgent)
+
+    assert result.measured[0].placed == 4
+    names = [pod.partition("-")[0] for pod in bench.pods]
+    assert sorted(names) == ["large"] * 2 + ["urgent"] * 4
+    ledger, cluster = bench.target.ledger, bench.target.engine.cluster
+    assert (ledger.entries.keys(), ledger.placed_count) == (cluster.pods.keys(), 10)
+    assert {each.uid for each in bench.target._pods.values()} == cluster.pods.keys()
 
 
 def test_a_barrier_waits_for_pods_that_were_left(bench: Bench) -> None:

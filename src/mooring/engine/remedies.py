@@ -194,7 +194,8 @@ class Evictions:
         known = self._preemptions.get(pod_uid)
         if known is not None:
             known.events.pop(victim_uid, None)
-        self._finish(pod_uid, "error", now)
+        if known is None or not known.events:
+            self._finish(pod_uid, "error", now)
         queued = self._queue.get(pod_uid)
         if queued is not None:
             self._queue.activate([queued.pod], now)
@@ -204,12 +205,10 @@ class Evictions:
         self._preemptions.pop(pod_uid, None)
 
     def _finish(self, pod_uid: str, result: str, now: float) -> None:
-        known = self._preemptions.get(pod_uid)
+        """Lets a pod be tried that has no victims left to wait for."""
+        known = self._preemptions.pop(pod_uid, None)
         if known is not None:
-            if known.events:
-                return
             self._observer.victims_left(POD, result, now - known.since)
-        self.forget(pod_uid)
         queued = self._queue.get(pod_uid)
         if queued is not None and queued.place is Place.GATED:
             # What woke it came while its victims were still being evicted.
