@@ -13,25 +13,15 @@ from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, PodDisruptionBudget, SelectingObject
 
 from .changes import EVERYWHERE, Change, ChangeLog
-from .columns import Columns
-from .devices.devices import Devices
 from .extended.contract import HandleRegistry
-from .extended.resources import ExtendedResources
-from .inventory import Images, PortColumns, VisitOrder
 from .kept_room import KeptRoom
-from .label_index import LabelKeys
-from .labels import LabelColumns, Vocabulary
 from .node_rows import clear_row, fill_row, set_allocatable, update_row, withdraw_resources
-from .nodes import Nodes, State
-from .pod_groups import KnownGroups, PodGroups
-from .pods import Nominations
-from .standing_terms import StandingTerms
-from .storage.objects import Storage
-from .storage.use import CSINodeColumns, VolumeUse
+from .nodes import Nodes
+from .pod_groups import KnownGroups
+from .pod_rows import attach_pod, detach_pod, replace_pod
+from .state import make_state
 from .storage.writer import OBJECT_CHANGE, StorageWriter
-from .tally import Tallies
-from .usage import RETOLD, count_requests, counts_alike, find_retold, nomination_change, pod_change
-from .workloads import Workloads
+from .usage import RETOLD, counts_alike, find_retold, nomination_change, pod_change
 
 # The kinds of change that `NodeDerived` depends on.
 _DERIVED_FROM = int(Change.LABELS | Change.TAINTS | Change.MEMBERSHIP)
@@ -45,47 +35,11 @@ class Cluster:
     """Nodes and the pods on them. A pod on an unknown node counts once that node is known."""
 
     def __init__(self, handles: HandleRegistry | None = None, links: GroupLinks = NO_LINKS) -> None:
-        columns = Columns()
-        rows: dict[str, int] = {}
-        pods: list[dict[str, Pod]] = []
-        storage = Storage(lambda: self._note(EVERYWHERE, OBJECT_CHANGE))
-        label_keys = LabelKeys()
+        self._state = make_state(handles or HandleRegistry(), links, self._note)
         #: The extended resources that plugins keep for nodes, and the objects that define them.
-        self.extended = ExtendedResources(
-            handles or HandleRegistry(), rows, pods, self._note, columns.capacity
-        )
-        self._state = State(
-            columns=columns,
-            rows=rows,
-            nodes=[],
-            pods=pods,
-            labels=LabelColumns(columns.capacity),
-            taints=Vocabulary(),
-            features=Vocabulary(),
-            resource_names=Vocabulary(),
-            ports=PortColumns(),
-            images=Images(),
-            tallies=Tallies(lambda: self._state.placed, columns.capacity),
-            standing=StandingTerms(label_keys),
-            nominations=Nominations(),
-            workloads=Workloads(label_keys),
-            groups=PodGroups(links),
-            label_keys=label_keys,
-            storage=storage,
-            volume_use=VolumeUse(storage, columns.capacity),
-            csi_nodes=CSINodeColumns(columns.capacity),
-            order=VisitOrder(),
-            extended=self.extended,
-            devices=Devices(rows, self._note),
-        )
+        self.extended = self._state.extended
         #: The groups of pods. `adopt` does not replace this object.
         self.groups: KnownGroups = self._state.groups
-        self._state.devices.grow(columns.capacity)
-        # Code 0 stands for no taints, features and resources as long as the cluster exists: rows
-        # that have no node have it, too.
-        self._state.taints.acquire(())
-        self._state.features.acquire(frozenset())
-        self._state.resource_names.acquire(frozenset())
         self._free_rows: list[int] = []
         self._pods: dict[str, Pod] = {}
         self._assumed: set[str] = set()
@@ -116,7 +70,7 @@ class Cluster:
         node = self.nodes.node(row)
         pods = dict(self._state.pods[row])
         for pod in pods.values():
-            self._detach(pod, row, pod_change(pod))
+            detach_pod(self.nodes, self._state, pod, row, pod_change(pod))
         if pods:
             self._on_unknown_nodes[name] = pods
         for pod in self._state.nominations.on(name).values():
@@ -143,7 +97,7 @@ class Cluster:
         self._state.devices.join(node.name)
         self._note_membership(row)
         for pod in self._on_unknown_nodes.pop(node.name, {}).values():
-            self._attach(pod, row, pod_change(pod))
+            attach_pod(self.nodes, self._state, pod, row, pod_change(pod))
         for pod in self._state.nominations.on(node.name).values():
             self._count_nominated(pod, node.name, 1)
 
@@ -162,10 +116,10 @@ class Cluster:
         # Pods are counted in the domains of their node: they leave the old ones and enter the new.
         pods = list(self._state.pods[row].values())
         for pod in pods:
-            self._detach(pod, row, pod_change(pod))
+            detach_pod(self.nodes, self._state, pod, row, pod_change(pod))
         self._state.labels.set_row(row, before.labels, node.labels)
         for pod in pods:
-            self._attach(pod, row, pod_change(pod))
+            attach_pod(self.nodes, self._state, pod, row, pod_change(pod))
         self._state.order.move(row, node.zone)
         self._state.devices.relabel()
         return Change.LABELS
@@ -398,16 +352,7 @@ class Cluster:
 
     def sweep(self) -> None:
         """Drops derived values that were not asked for since the last sweep. Call it rarely."""
-        state = self._state
-        state.labels.sweep()
-        state.tallies.sweep()
-        state.derived.sweep()
-        state.workloads.sweep()
-        state.storage.facts.sweep()
-        if state.pod_table is not None and not state.pod_table.sweep():
-            state.pod_table = None
-        for vocabulary in (state.taints, state.features, state.resource_names):
-            vocabulary.sweep()
+        self._state.sweep()
 
     # Bookkeeping
 
@@ -428,7 +373,7 @@ class Cluster:
             self._on_unknown_nodes.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
             kinds = pod_change(pod)
-            self._attach(pod, row, kinds)
+            attach_pod(self.nodes, self._state, pod, row, kinds)
             self._note_pod(pod, row, kinds)
 
     def _displace(self, pod: Pod) -> None:
@@ -440,7 +385,7 @@ class Cluster:
             self._drop_from_unknown(pod)
         else:
             kinds = pod_change(pod)
-            self._detach(pod, row, kinds)
+            detach_pod(self.nodes, self._state, pod, row, kinds)
             self._note_pod(pod, row, kinds)
 
     def _note_pod(self, pod: Pod, row: int, kinds: int) -> None:
@@ -458,52 +403,17 @@ class Cluster:
         if row is None:
             self._on_unknown_nodes[pod.node_name][pod.uid] = pod
             return
-        state.pods[row][pod.uid] = pod
         if self.changes.heeded & RETOLD:
             kinds = find_retold(known, pod)
             if kinds:
                 self.changes.note(row, kinds)
-        if state.extended.is_used:
-            state.extended.replace_pod(known, pod, row)
-        if state.pod_table is not None:
-            state.pod_table.replace(pod)
+        replace_pod(state, known, pod, row)
 
     def _drop_from_unknown(self, pod: Pod) -> None:
         waiting = self._on_unknown_nodes[pod.node_name]
         del waiting[pod.uid]
         if not waiting:
             del self._on_unknown_nodes[pod.node_name]
-
-    def _attach(self, pod: Pod, row: int, kinds: int) -> None:
-        """Puts a pod on a row; `kinds` is its `pod_change`."""
-        self._state.pods[row][pod.uid] = pod
-        self._count(pod, row, 1, kinds)
-        if self._state.extended.is_used:
-            self._state.extended.add_pod(pod, row)
-        if self._state.pod_table is not None:
-            self._state.pod_table.add(pod, row)
-
-    def _detach(self, pod: Pod, row: int, kinds: int) -> None:
-        """Removes a pod from a row; it is still known."""
-        self._state.extended.remove_pod(pod, row)
-        del self._state.pods[row][pod.uid]
-        self._count(pod, row, -1, kinds)
-        if self._state.pod_table is not None:
-            self._state.pod_table.remove(pod)
-
-    def _count(self, pod: Pod, row: int, amount: int, kinds: int) -> None:
-        state = self._state
-        columns, held = state.columns, pod.held
-        count_requests(columns, state.facts.get(row) or self.nodes.facts(row), held, amount)
-        if pod.spec.host_ports:
-            state.ports.count(pod.spec.host_ports, row, amount, state.columns.capacity)
-        if pod.spec.volumes:
-            state.volume_use.count(pod, row, amount)
-        if pod.spec.affinity is not None:
-            state.standing.count(pod, row, amount, self.nodes.label)
-        columns.coexisting.count(pod, row, amount, kinds)
-        if state.tallies.are_there:
-            state.tallies.count(pod, row, amount)
 
     def _set_allocatable(self, row: int, before: Amounts, node: Node) -> None:
         if set_allocatable(self._state, row, before, node.allocatable):
@@ -525,14 +435,8 @@ class Cluster:
         self._state.nodes.append(None)
         self._state.pods.append({})
         if self._state.columns.reserve(row + 1):
-            capacity = self._state.columns.capacity
-            self.changes.grow(capacity)
-            self._state.labels.grow(capacity)
-            self._state.tallies.grow(capacity)
-            self._state.volume_use.grow(capacity)
-            self._state.csi_nodes.grow(capacity)
-            self._state.extended.grow(capacity)
-            self._state.devices.grow(capacity)
+            self.changes.grow(self._state.columns.capacity)
+            self._state.grow()
             self.nodes.refresh()
         return row
 

@@ -13,7 +13,7 @@ from mooring.objects.resources import Amounts
 
 from .changes import Change
 from .labels import Vocabulary
-from .nodes import State
+from .state import State
 
 T = TypeVar("T", bound=Hashable)
 

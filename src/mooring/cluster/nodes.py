@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import repeat
 from types import MappingProxyType
 
@@ -20,24 +19,23 @@ from mooring.objects.selector import Labels
 
 from .arrays import facet, freeze
 from .changes import ChangeLog
-from .columns import Columns, RowFacts
-from .derived import NodeDerived
-from .devices.devices import DeviceDecisions, Devices, KnownDevices
+from .columns import RowFacts
+from .devices.devices import DeviceDecisions, KnownDevices
 from .devices.groups import RowGroups
 from .extended.contract import ExtendedResource
-from .extended.resources import ExtendedResources, ExtendedView
-from .inventory import Image, Images, PortColumns, VisitOrder
+from .extended.resources import ExtendedView
+from .inventory import Image
 from .kept_room import KeptRoom
-from .label_index import LabelKeys
-from .labels import ABSENT, LabelColumn, LabelColumns, Vocabulary
-from .pod_groups import KnownGroups, PodGroups
-from .pods import LesserPods, NominatedPods, Nominations, PodTable
-from .standing_terms import StandingTerm, StandingTerms, TermKind
-from .storage.objects import KnownStorage, Reservations, Storage
-from .storage.use import AttachLimits, CSINodeColumns, VolumeUse
-from .tally import PodMatch, Tallies, Tally
+from .labels import ABSENT, LabelColumn, Vocabulary
+from .pod_groups import KnownGroups
+from .pods import LesserPods, NominatedPods, PodTable
+from .standing_terms import StandingTerm, TermKind
+from .state import State
+from .storage.objects import KnownStorage, Reservations
+from .storage.use import AttachLimits
+from .tally import PodMatch, Tally
 from .usage import Usage
-from .workloads import KnownWorkloads, Workloads
+from .workloads import KnownWorkloads
 
 #: Rows to look at: a slice of all rows, or row numbers.
 Rows = slice | NDArray[np.intp]
@@ -45,47 +43,6 @@ Mask = NDArray[np.bool_]
 
 # Up to this many values, comparing with each beats a set lookup over the column.
 _FEW_VALUES = 4
-
-
-@dataclass(slots=True)
-class State:
-    """Everything that the cluster keeps. `Cluster` writes it, `Nodes` reads it."""
-
-    columns: Columns
-    rows: dict[str, int]
-    nodes: list[Node | None]
-    pods: list[dict[str, Pod]]
-    labels: LabelColumns
-    taints: Vocabulary[tuple[Taint, ...]]
-    features: Vocabulary[frozenset[str]]
-    resource_names: Vocabulary[frozenset[str]]
-    ports: PortColumns
-    images: Images
-    tallies: Tallies
-    standing: StandingTerms
-    nominations: Nominations
-    workloads: Workloads
-    groups: PodGroups
-    label_keys: LabelKeys
-    storage: Storage
-    volume_use: VolumeUse
-    csi_nodes: CSINodeColumns
-    order: VisitOrder
-    extended: ExtendedResources
-    devices: Devices
-    derived: NodeDerived = field(default_factory=NodeDerived)
-    #: Made when first asked for, kept up to date from then on.
-    pod_table: PodTable | None = None
-    kept_room: KeptRoom | None = None
-    #: Made when asked for, dropped when the row changes.
-    facts: dict[int, RowFacts] = field(default_factory=dict)
-
-    @property
-    def placed(self) -> Iterator[tuple[int, Pod]]:
-        """Every pod that runs on a node, with its row."""
-        for row, pods in enumerate(self.pods):
-            for pod in pods.values():
-                yield row, pod
 
 
 class Nodes:

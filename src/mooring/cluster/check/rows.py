@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from mooring.cluster.cluster import Cluster
 from mooring.cluster.columns import CoexistingPods, coexistence_change
 from mooring.cluster.labels import Vocabulary
-from mooring.cluster.nodes import Nodes, State
+from mooring.cluster.nodes import Nodes
 from mooring.cluster.pods import LesserPods, start_of
+from mooring.cluster.state import State
 from mooring.cluster.tally import DomainCounts
 from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Pod

@@ -10,7 +10,8 @@ from mooring.cluster.devices.devices import Devices
 from mooring.cluster.devices.groups import RowGroups
 from mooring.cluster.extended.contract import POOL
 from mooring.cluster.extended.resources import ExtendedResources, ExtendedTable
-from mooring.cluster.nodes import Nodes, State
+from mooring.cluster.nodes import Nodes
+from mooring.cluster.state import State
 from mooring.cluster.storage.indexes import VolumeIndex
 from mooring.cluster.storage.objects import Storage
 
