@@ -191,7 +191,8 @@ class Cluster:
             self._displace(pod)
             self._assumed.discard(uid)
             self._state.storage.end_reservation(uid)
-            self._state.extended.forget(pod)
+            if self._state.extended.is_used:
+                self._state.extended.forget(pod)
         return pod
 
     # Nominations

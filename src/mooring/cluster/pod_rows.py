@@ -21,7 +21,8 @@ def attach_pod(nodes: Nodes, state: State, pod: Pod, row: int, kinds: int) -> No
 
 def detach_pod(nodes: Nodes, state: State, pod: Pod, row: int, kinds: int) -> None:
     """Removes a pod from a row; it is still known."""
-    state.extended.remove_pod(pod, row)
+    if state.extended.is_used:
+        state.extended.remove_pod(pod, row)
     del state.pods[row][pod.uid]
     _count(nodes, state, pod, row, -1, kinds)
     if state.pod_table is not None:
