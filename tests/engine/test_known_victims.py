@@ -223,6 +223,32 @@ def test_like_pods_soon_know_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(looks) < 6
 
 
+def test_like_pods_look_once_where_evicting_helps_on_few_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of, looks = engine(), []
+    for at in range(400):
+        of.cluster.put_node(node(f"m{at}", cpu=3, labels={HOSTNAME: f"m{at}"}))
+        priority = 0 if at % 4 == 0 else 9
+        of.cluster.put_pod(pod(f"on-{at}", node=f"m{at}", cpu=2, spec={"priority": priority}))
+    find = VictimColumns._find_helping
+
+    def note(self: VictimColumns, run: Any, some: Any, further: Any) -> Any:
+        looks.append(len(some))
+        return find(self, run, some, further)
+
+    monkeypatch.setattr(VictimColumns, "_find_helping", note)
+    plugin = DefaultPreemption(DefaultPreemptionArgs(0, 40))
+    assert found(plugin, of, ASKS)
+    assert looks == [64, 192]
+
+    looks.clear()
+    again = structs.replace(ASKS, uid="again")
+    assert found(plugin, of, again)
+    # Two hundred rows seem to be enough for forty of which one in four helps, and some more.
+    assert looks == [200]
+
+
 def test_rows_that_did_not_change_are_not_looked_at_again(learned: list[int]) -> None:
     of = crowded()
     plugin = DefaultPreemption(DefaultPreemptionArgs())

@@ -72,11 +72,7 @@ class VictimColumns:
         looked_at = max(int(wanted * _SURPLUS / self._share), _AT_ONCE)
         while True:
             some = rows[:looked_at]
-            states = self._states.take(some)
-            if np.count_nonzero(states) < len(some):
-                self._learn(run, self._list_unknown(some[states == _UNKNOWN], rows[looked_at:]))
-                states = self._states.take(some)
-            helping = some[states == _HELPS]
+            helping = self._find_helping(run, some, rows[looked_at:])
             if len(helping) >= wanted or len(some) == len(rows):
                 self._share = max(len(helping), 1) / max(len(some), 1)
                 found = self._gather(helping)
@@ -86,6 +82,16 @@ class VictimColumns:
                 if len(some) == len(rows):
                     return found
             looked_at += looked_at + _AT_ONCE
+
+    def _find_helping(
+        self, run: DryRun, some: NDArray[np.intp], further: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        """Returns those of some rows on which evicting helps; `further` ones may come next."""
+        states = self._states.take(some)
+        if np.count_nonzero(states) < len(some):
+            self._learn(run, self._list_unknown(some[states == _UNKNOWN], further))
+            states = self._states.take(some)
+        return some[states == _HELPS]
 
     def _list_unknown(
         self, unknown: NDArray[np.intp], further: NDArray[np.intp]
