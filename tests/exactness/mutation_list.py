@@ -165,9 +165,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "what was prepared at first is used to look for reasons",
-        CLASSES,
-        "prepared = kept.newest_prepared()",
-        "prepared = kept.pre_filtered",
+        POD_CLASS,
+        "newest = self.newest_prepared()",
+        "newest = self.pre_filtered",
     ),
     Mutation(
         "ties go to the last",
@@ -520,8 +520,20 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pods share answers of plugins that sign them differently",
         SIGNATURE,
-        "            if is_own:\n                own[plugin] = part\n",
+        "            if plugin in self._asked_anew:\n                own[plugin] = part\n",
         "            if True:\n                own[plugin] = part\n",
+    ),
+    Mutation(
+        "a failed pod is remedied with the volumes of another",
+        POD_CLASS,
+        "        if not pod.spec.volumes:\n            return newest\n",
+        "        return newest\n",
+    ),
+    Mutation(
+        "what pods share is told by what volumes are alone",
+        SIGNATURE,
+        "(_SHARED, plugins, number)",
+        "(_SHARED, plugins)",
     ),
     Mutation(
         "all filters that reject a row give the reasons",

@@ -8,11 +8,15 @@ import pytest
 
 from mooring.engine import Engine
 from mooring.engine.classes.statistics import DecisionPath
+from mooring.engine.cycle import EVERY_NODE
+from mooring.framework.attempt import Failed
 from mooring.objects.node import HOSTNAME, ZONE
 from mooring.objects.pod import Pod
+from mooring.plugins.volumes.volume_claims import claims_of
 from tests.builders import node, pod
 from tests.exactness.four_ways import FourWays, configuration
 from tests.exactness.test_traps import Told, anti
+from tests.storage_builders import claiming, csi_node, pv, pvc
 from tests.strategies import PREFERRED, REQUIRED
 
 DEFAULT = "default-scheduler"
@@ -127,3 +131,76 @@ def test_changes_are_seen_by_those_that_read_them(told: ToldInTurn) -> None:
     assert told.places(pod("near red", spec=near("red"))) == {"near red": None}
     told.apply(node("a", labels={HOSTNAME: "a", ZONE: "z"}))
     assert told.places(pod("near red too", spec=near("red")))["near red too"] == "a"
+
+
+# Pods with volumes
+
+
+def own_claim(name: str, mode: str = "ReadWriteOncePod") -> list[Any]:
+    """A claim of which only one pod at a time can make use, and its volume."""
+    volume = pv(f"pv-{name}", claim=name, accessModes=[mode])
+    return [volume, pvc(name, volume=volume.name, accessModes=[mode])]
+
+
+def test_pods_with_claims_that_nobody_else_may_use_are_decided_by_one_class(
+    told: ToldInTurn,
+) -> None:
+    names = [f"c{at}" for at in range(6)]
+    told.apply(*(each for name in names for each in own_claim(name)))
+
+    found = told.places(*(claiming(name, name=f"p-{name}") for name in names))
+    assert set(found.values()) == {"a", "b"}
+    assert told.paths[DecisionPath.FIRST] == 2
+    assert len(told.engine.classes[DEFAULT]) == 1
+
+
+def test_each_is_asked_about_its_own_claim(told: ToldInTurn) -> None:
+    names = [f"c{at}" for at in range(4)]
+    told.apply(*(each for name in names for each in own_claim(name)))
+    told.places(*(claiming(name, name=f"p-{name}") for name in names[:3]))
+
+    found = told.places(*(claiming(name, name=f"q-{name}") for name in names))
+    assert found.pop("q-c3") in ("a", "b")
+    assert set(found.values()) == {None}
+    told.remove(claiming("c1", name="p-c1"))
+    told.now += 60
+    assert set(told.places(claiming("c2", name="r-c2"), pod("other"))) == {"q-c1", "r-c2"}
+
+
+def test_a_few_like_pods_are_decided_with_pods_that_are_like_them_in_part(
+    told: ToldInTurn,
+) -> None:
+    told.places(colored("p0", "x"), colored("p1", "y"))
+    classes = told.engine.classes[DEFAULT]
+
+    told.places(*(colored(f"q{at}", "z") for at in range(8)))
+    assert len(classes) == 1
+    told.places(*(colored(f"r{at}", "z") for at in range(2)))
+    assert len(classes) == 2
+
+
+def test_what_is_prepared_for_a_failed_pod_is_about_its_own_volume(told: ToldInTurn) -> None:
+    names = [f"c{at}" for at in range(4)]
+    told.apply(csi_node("a", csi=1), csi_node("b", csi=1))
+    told.apply(*(each for name in names for each in own_claim(name, "ReadWriteOnce")))
+    told.places(*(claiming(name, name=f"p-{name}") for name in names[:3]))
+    classes, nodes = told.engine.classes[DEFAULT], told.engine.cluster.nodes
+
+    told.remove(claiming("c0", name="p-c0"))
+    told.now += 60
+    assert set(told.places(pod("other"))) == {"p-c2"}
+    last = claiming("c3", name="p-c3")
+    failed = classes.decide(last, EVERY_NODE)
+    assert isinstance(failed, Failed)
+    claims = claims_of(last, nodes.storage)
+    assert failed.pre_filtered.prepared["VolumeBinding"] == claims
+
+
+def test_a_pod_with_a_claim_that_asks_for_more_shares_nothing_with_others(
+    told: ToldInTurn,
+) -> None:
+    names = [f"c{at}" for at in range(3)]
+    told.apply(*(each for name in names for each in own_claim(name)))
+    told.places(*(claiming(name, name=f"p-{name}") for name in names[:2]))
+
+    assert told.places(claiming("c2", name="large", cpu=1_000)) == {"large": None}

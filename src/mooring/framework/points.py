@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from mooring.cluster import Nodes, Rows
@@ -78,6 +79,22 @@ def _pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
 
     who, why = rejected or ("", None)
     return PreFiltered(prepared, frozenset(skipped), names, tuple(narrowed_by), why, who)
+
+
+def pre_filter_again(
+    before: PreFiltered, plugins: Iterable[PreFilter[Any]], pod: Pod, nodes: Nodes
+) -> PreFiltered | None:
+    """Runs some pre-filters for a pod like the one before, of which they prepared something.
+
+    Returns None if one of them skips, rejects or narrows this one.
+    """
+    prepared = dict(before.prepared)
+    for plugin in plugins:
+        answer = ask_pre_filter(plugin, pod, nodes)
+        if answer is None or isinstance(answer, Rejected | Narrowed):
+            return None
+        prepared[plugin.name] = answer
+    return replace(before, prepared=prepared)
 
 
 def _describe_narrowing(narrowed_by: list[str]) -> str:

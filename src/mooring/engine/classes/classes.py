@@ -5,6 +5,7 @@ The decision is always the one that `cycle.decide` would make.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -52,6 +53,10 @@ _NOT_FOR_OTHERS = (
 )
 
 
+# A class that others share makes so many decisions before a class is made for like pods alone.
+_WORTH_A_CLASS = 8
+
+
 @dataclass(frozen=True, slots=True)
 class ClassSettings:
     """What is reused, how much of it is kept, and which share of decisions is verified."""
@@ -95,6 +100,8 @@ class Classes:
         #: The signatures of pods that were decided since the last sweep, each with the uid of the
         #: first such pod.
         self._asked: dict[int, str] = {}
+        #: How many of their decisions a class of pods that are alike in part made, by signature.
+        self._decided_in_part: Counter[int] = Counter()
         self._visit: tuple[NDArray[np.intp], Turns] | None = None
         self._largest_total = MAX_SCORE * sum(weight for _, weight in profile.score)
         self._siblings = Siblings(self._signer, self.statistics)
@@ -245,6 +252,7 @@ class Classes:
     def sweep(self) -> None:
         """Drops the classes that had no pod since the last sweep, with their failures."""
         asked, self._asked = self._asked, {}
+        self._decided_in_part.clear()
         self._cache.keep_only(self._profile.name, asked)
         self._signer.sweep()
 
@@ -369,14 +377,15 @@ class Classes:
             key = self._key = Key(self._profile.name, signature)
         known: PodClass | None = self._cache.find(key)
         own = ALIKE
-        if known is None and self._is_alone_so_far(signature, pod):
+        if known is None and self._settings.waits_for_second:
             shared = self._find_shared(signature, pod)
-            if shared is None:
+            if shared is not None:
+                key, own = Key(self._profile.name, shared.number), shared.own
+                self._key = key
+                known = self._cache.find(key)
+            elif self._is_alone_so_far(signature, pod):
                 # Making a class takes longer than a decision.
                 return DecisionPath.FIRST, None
-            key, own = Key(self._profile.name, shared.number), shared.own
-            self._key = key
-            known = self._cache.find(key)
         try:
             kept = self._bring_up_to_date(key, known, pod, own)
             path, row = self._choose(kept, pod, window)
@@ -398,11 +407,11 @@ class Classes:
         """Returns the full decision for a pod whose class has no feasible row, with the reasons.
 
         It is made once per class and state of the cluster, with what the class has prepared. None
-        for pods with volumes or claims, because what is prepared for them differs.
+        for pods with claims to devices, because what is prepared for them differs.
         """
-        if pod.spec.volumes or pod.spec.resource_claims:
+        prepared = None if pod.spec.resource_claims else kept.prepare_for(pod)
+        if prepared is None:
             return None
-        prepared = kept.newest_prepared()
         outcome = self._fail(kept, prepared, window) or conclude(
             self._profile, pod, prepared, self._cluster.nodes, window
         )
@@ -428,21 +437,25 @@ class Classes:
         return failed
 
     def _find_shared(self, signature: int, pod: Pod) -> SharedPart | None:
-        """Returns what a pod that is like no other shares with pods that are like it in part.
+        """Returns what a pod without a class shares with pods that are like it in part.
 
-        None if there was no such pod since the last sweep.
+        None if there was no such pod since the last sweep, or if a class of its own is worth more.
         """
         shared = self._signer.find_shared(signature)
         if shared is None:
             return None
-        is_first = self._is_alone_so_far(shared.number, pod)
-        self._asked.setdefault(shared.number, pod.uid)
-        return None if is_first else shared
+        if not self._is_alone_so_far(signature, pod):
+            key = Key(self._profile.name, shared.number)
+            if self._decided_in_part[signature] >= _WORTH_A_CLASS or self._cache.find(key) is None:
+                return None
+        elif self._is_alone_so_far(shared.number, pod):
+            self._asked.setdefault(shared.number, pod.uid)
+            return None
+        self._decided_in_part[signature] += 1
+        return shared
 
     def _is_alone_so_far(self, signature: int, pod: Pod) -> bool:
         """Returns whether no other pod of this signature was decided since the last sweep."""
-        if not self._settings.waits_for_second:
-            return False
         return self._asked.get(signature, pod.uid) == pod.uid
 
     def _bring_up_to_date(

@@ -14,7 +14,7 @@ from mooring.cluster import Cluster, Figures, Scope
 from mooring.cluster.changes import Change, RowChanges, unite
 from mooring.cluster.what_if import imagine_facts
 from mooring.framework.attempt import Failed, Filtered, PreFiltered
-from mooring.framework.calls import ask_pre_filter, ask_watch
+from mooring.framework.calls import ask_watch
 from mooring.framework.nominated import (
     COUNTED,
     filter_crowded,
@@ -23,11 +23,10 @@ from mooring.framework.nominated import (
     sees_only_counts,
 )
 from mooring.framework.observe import FILTER, PointTimer
-from mooring.framework.plugin import Filter, Narrowed, Plugin, PreFilter
+from mooring.framework.plugin import Filter, Plugin, PreFilter
 from mooring.framework.plugin_fence import PASSING
-from mooring.framework.points import fits_on
+from mooring.framework.points import fits_on, pre_filter_again
 from mooring.framework.profile import Profile
-from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 
 from .answer_cache import AnswerCache, Key
@@ -289,13 +288,7 @@ class Failures:
         before = known.failed.pre_filtered
         if not known.wide:
             return before
-        prepared = dict(before.prepared)
-        for plugin in known.wide:
-            answer = ask_pre_filter(plugin, pod, self._cluster.nodes)
-            if answer is None or isinstance(answer, Rejected | Narrowed):
-                return None
-            prepared[plugin.name] = answer
-        return replace(before, prepared=prepared)
+        return pre_filter_again(before, known.wide, pod, self._cluster.nodes)
 
     def _ask_again(self, known: KnownFailure, pod: Pod, rows: NDArray[np.intp]) -> bool:
         """Asks the filters about changed rows; returns False if one of them suits by now."""

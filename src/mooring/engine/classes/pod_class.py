@@ -43,7 +43,7 @@ from mooring.framework.plugin import (
     Scores,
 )
 from mooring.framework.plugin_fence import PASSING, check_range, make_plugin_error
-from mooring.framework.points import pre_filter
+from mooring.framework.points import pre_filter, pre_filter_again
 from mooring.framework.profile import Profile
 from mooring.framework.status import Rejected
 from mooring.framework.verdict import Verdict
@@ -590,6 +590,18 @@ class PodClass:
         numbers[occurring] = normal * score.weight
         added: Scores = numbers.take(places)
         return added
+
+    def prepare_for(self, pod: Pod) -> PreFiltered | None:
+        """Returns what is prepared for a pod of the class, which may have volumes of its own.
+
+        None if some plugin takes another stance towards it.
+        """
+        newest = self.newest_prepared()
+        if not pod.spec.volumes:
+            return newest
+        wide = [each.plugin for each in self.wide_filters if each.prepared is not None]
+        prepares = [each for each in wide if isinstance(each, PreFilter)]
+        return pre_filter_again(newest, prepares, pod, self._nodes)
 
     def newest_prepared(self) -> PreFiltered:
         """Returns what is prepared for the filters, with the newest values for wide filters."""

@@ -130,8 +130,10 @@ class Signer:
         # A number stands for a signature, which is long and slow to compare.
         self._numbers: Recent[_Parts, int] = Recent(_MOST_REMEMBERED)
         self._given = 0
-        #: Of each remembered plugin, whether it is asked about each pod.
-        self._are_asked_anew = tuple(is_asked_anew(each, profile) for each in self._remembered)
+        #: The remembered plugins that are asked about each pod.
+        self._asked_anew = frozenset(
+            each for each in self._remembered if is_asked_anew(each, profile)
+        )
         #: What pods share, by the number of their signature.
         self._shared: Recent[int, SharedPart] = Recent(_MOST_REMEMBERED)
 
@@ -212,7 +214,7 @@ class Signer:
     def find_shared(self, signature: int) -> SharedPart | None:
         """Returns what pods of a signature share with others that are like them only in part.
 
-        None if they have volumes or claims, or if none was signed lately.
+        None if some plugin is asked to sign each of them, or if none was signed lately.
         """
         return self._shared.find(signature)
 
@@ -270,7 +272,7 @@ class Signer:
     def _complete(self, signature: Signature, pod: Pod, nodes: Nodes) -> Signature:
         """Adds the signatures of plugins that are asked about every pod."""
         if self._asked and isinstance(signature, int):
-            return self._number(self._asked, pod, nodes, signature)
+            return self._number(self._asked, pod, nodes, signature, divides=False)
         return signature
 
     def _is_current(self, known: _SignedTemplate, pod: Pod, nodes: Nodes) -> bool:
@@ -306,36 +308,47 @@ class Signer:
     def _sign_anew(self, pod: Pod, nodes: Nodes) -> Signature:
         if not is_ordinary(pod):
             return TOO_MANY_RULES
-        parts = _sign_parts(self._remembered, pod, nodes)
-        if isinstance(parts, Unsigned):
-            return parts
-        signature = self._give_number(_Parts(None, parts))
-        if self._shared.find(signature) is None:
-            self._shared.put(signature, self._divide(parts))
-        return signature
-
-    def _divide(self, parts: Sequence[Hashable]) -> SharedPart:
-        """Returns what pods share with others, and what is their own."""
-        shared: list[Hashable] = []
-        own: dict[Plugin, Hashable] = {}
-        for plugin, part, is_own in zip(self._remembered, parts, self._are_asked_anew, strict=True):
-            if is_own:
-                own[plugin] = part
-            else:
-                shared.append(part)
-        return SharedPart(self._give_number(_Parts(_SHARED, shared)), own)
+        return self._number(self._remembered, pod, nodes)
 
     def _number(
-        self, plugins: Iterable[Sign], pod: Pod, nodes: Nodes, first: int | None = None
+        self,
+        plugins: Sequence[Sign],
+        pod: Pod,
+        nodes: Nodes,
+        first: int | None = None,
+        *,
+        divides: bool = True,
     ) -> Signature:
-        """Returns the number of a signature, given the number of its first part."""
+        """Returns the number of a signature, given the number of its first part.
+
+        With `divides`, what such pods share with others is kept.
+        """
+        # It is asked for each time, so that it is kept for as long as it is needed.
+        shared = None if first is None else self._shared.get(first)
         parts = _sign_parts(plugins, pod, nodes)
         if isinstance(parts, Unsigned):
             return parts
         if first is not None and not any(part is not None for part in parts):
             # Nobody adds anything.
             return first
-        return self._give_number(_Parts(first, parts))
+        signature = self._give_number(_Parts(first, parts))
+        is_known = not divides or self._shared.find(signature) is not None
+        if not is_known and (first is None or shared is not None):
+            self._shared.put(signature, self._divide(plugins, parts, shared))
+        return signature
+
+    def _divide(
+        self, plugins: Sequence[Sign], parts: Sequence[Hashable], first: SharedPart | None
+    ) -> SharedPart:
+        """Returns what pods share with others, and what is their own, given the first part."""
+        number, own = (None, {}) if first is None else (first.number, dict(first.own))
+        common: list[Hashable] = []
+        for plugin, part in zip(plugins, parts, strict=True):
+            if plugin in self._asked_anew:
+                own[plugin] = part
+            else:
+                common.append(part)
+        return SharedPart(self._give_number(_Parts((_SHARED, plugins, number), common)), own)
 
     def _give_number(self, key: _Parts) -> int:
         """Returns the number that stands for some parts."""
