@@ -586,9 +586,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "rows stay unscored while many change at once",
         POD_CLASS,
-        "            rows = np.union1d(rows, np.fromiter(self._unscored, np.intp, "
-        "len(self._unscored)))\n",
-        "",
+        "changed[rows] = changed[list(self._unscored)] = True",
+        "changed[rows] = True",
+    ),
+    Mutation(
+        "gains are lost while totals are behind",
+        SCORES,
+        "if self._is_behind and not (self._whole is None and self._among is None):",
+        "if False:",
     ),
     Mutation(
         "a row that comes back has its old scores",

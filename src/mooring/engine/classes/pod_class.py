@@ -376,7 +376,9 @@ class PodClass:
     def _refresh_together(self, rows: NDArray[np.intp], union: int) -> None:
         """Updates many rows at once, for all kinds of change that any of them had."""
         if self._unscored:
-            rows = np.union1d(rows, np.fromiter(self._unscored, np.intp, len(self._unscored)))
+            changed = np.zeros(len(self.bits), np.bool_)
+            changed[rows] = changed[list(self._unscored)] = True
+            rows = np.flatnonzero(changed)
             union |= unite(self._unscored.values())
             self._unscored.clear()
         asked = self._find_readers(union)

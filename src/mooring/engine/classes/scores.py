@@ -59,7 +59,7 @@ class ClassScores:
         self, rows: NDArray[np.intp], columns: list[ScoreColumn], before: NDArray[np.int64]
     ) -> None:
         """Updates many rows that have changed at once; `before` has their bits before."""
-        if self._is_behind:
+        if self._is_behind and not (self._whole is None and self._among is None):
             self._add_up()
         bits = self._bits[rows]
         # A row that begins or ceases to fit may change the number by which others are normalised.
@@ -67,9 +67,11 @@ class ClassScores:
         for column in columns:
             scores = ask_score(column.plugin, column.prepared, self._nodes, rows)
             if column.is_plain:
-                gain = (check_range(scores) - column.raw[rows]) * column.weight
-                self.plain[rows] += gain
-                self.totals[rows] += gain
+                check_range(scores)
+                if not self._is_behind:
+                    gain = (scores - column.raw[rows]) * column.weight
+                    self.plain[rows] += gain
+                    self.totals[rows] += gain
             elif not np.array_equal(scores, column.raw[rows]):
                 stale = True
             column.raw[rows] = scores
@@ -251,12 +253,16 @@ class ClassScores:
         """Returns the best row by a ranking, which is made if there is none; None without a row."""
         ranking = self.ranking
         if ranking is None or ranking.turns is not turns or ranking.changes_left < 0:
-            if self._served < _CALM and self._fits_keys(turns):
+            has_keys = self._served < _CALM and self._fits_keys(turns)
+            if has_keys:
                 self._served += 1
-                return self._rank_whole(turns).best()
+                if self._whole is not None and self._whole.turns is turns:
+                    return self._whole.best()
             rows = np.flatnonzero(self._bits == 0)
             if len(rows) <= 1:
                 return rows.item(0) if len(rows) else None
+            if has_keys:
+                return self._rank_whole(turns).best()
             if self._is_behind:
                 self._add_up()
             ranking = self.ranking = Batch(rows, self.totals[rows], turns)
