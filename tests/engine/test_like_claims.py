@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.framework.plugin import UNSIGNABLE
 from mooring.objects.node import ZONE
+from mooring.plugins.node_name import NodeName
 from mooring.testing import Driver
 from tests.builders import node, pod
 from tests.engine.driver import driver
@@ -104,3 +106,26 @@ def test_a_claim_that_keeps_changing_parts_its_pods_once() -> None:
         assert len(followed) == 0
     run.settle(40)
     assert count_attempts(run) == tried, "no plugin that rejected them listens to that"
+
+
+@pytest.mark.parametrize("signs", [True, False])
+def test_pods_that_some_plugin_cannot_sign_wait_for_themselves(
+    monkeypatch: pytest.MonkeyPatch, signs: bool
+) -> None:
+    """Also where it reads no volumes."""
+    if not signs:
+        monkeypatch.setattr(NodeName, "sign", lambda *_: UNSIGNABLE)
+    run = crowd()
+    alike = {queued.alike for queued in run.engine.queue}
+    assert len(alike) == 1
+    assert (alike == {None}) is not signs
+
+
+def test_pods_with_volumes_in_different_zones_do_not_fail_together() -> None:
+    run = crowd()
+    run.apply(pv("pv-far", claim="far", labels={ZONE: "b"}), pvc("far", volume="pv-far"))
+    run.apply(claiming("far", name="far", cpu=1))
+    run.settle(10)
+    alike = {queued.pod.name: queued.alike for queued in run.engine.queue}
+    assert alike["far"] is not None
+    assert alike["far"] != alike["p0"] == alike["p1"]

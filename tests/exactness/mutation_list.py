@@ -530,6 +530,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        return newest\n",
     ),
     Mutation(
+        "pods with volumes fail together although some plugin cannot sign them",
+        SIGNATURE,
+        "if isinstance(self._sign_but_volumes(pod, nodes), Unsigned):",
+        "if False:",
+    ),
+    Mutation(
+        "pods fail together whatever their volumes are",
+        SIGNATURE,
+        "shared = tuple(signed), template,",
+        "shared = template,",
+    ),
+    Mutation(
         "what pods share is told by what volumes are alone",
         SIGNATURE,
         "(_SHARED, plugins, number)",

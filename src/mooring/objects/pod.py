@@ -48,6 +48,11 @@ FINISHED = ("Succeeded", "Failed")
 HostPort = tuple[str, str, int]
 
 
+def add_tag(image: str) -> str:
+    """Returns the name of an image with a tag, even if that goes without saying."""
+    return image if ":" in image.rpartition("/")[2] else f"{image}:latest"
+
+
 def ports_conflict(one: HostPort, other: HostPort) -> bool:
     """Whether two pods with these ports cannot run on one node."""
     addresses = {one[0], other[0]}
@@ -178,6 +183,11 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
     def all_containers(self) -> tuple[Container, ...]:
         """Init containers, then containers."""
         return (self.init_containers or ()) + self.containers
+
+    @template_property
+    def image_names(self) -> tuple[str, ...]:
+        """Returns the images of all containers, as nodes report them."""
+        return tuple(add_tag(each.image) for each in self.all_containers)
 
     @template_property
     def host_ports(self) -> tuple[HostPort, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from mooring.framework.plugin import (
     Sign,
     rescore_row,
 )
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, add_tag
 from mooring.objects.quantity import clamp
 
 _MIB = 2**20
@@ -47,11 +47,11 @@ class ImageLocality(Score[Pod], Sign):
         return cls(counts_volumes=gates.version.counts_image_volumes)
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return tuple(sorted(_images(pod))), len(pod.spec.all_containers)
+        return tuple(sorted(_list_images(pod))), len(pod.spec.all_containers)
 
     def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
         present_bytes: Scores = np.zeros(nodes.count(rows), np.int64)
-        names = tuple(_images(prepared))
+        names = _list_images(prepared)
         expected = len(names) if self._counts_volumes else len(prepared.spec.all_containers)
         most_bytes = _MOST_BYTES_PER_IMAGE * expected
         for name in names:
@@ -70,14 +70,10 @@ class ImageLocality(Score[Pod], Sign):
         return rescore_row(self, prepared, nodes, row, scores)
 
 
-def _images(pod: Pod) -> Iterator[str]:
-    for container in pod.spec.all_containers:
-        yield _add_tag(container.image)
-    for volume in pod.spec.volumes or ():
-        if volume.image is not None:
-            yield _add_tag(volume.image.reference)
-
-
-def _add_tag(name: str) -> str:
-    """Returns the name as nodes report it: with a tag, even if that goes without saying."""
-    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+def _list_images(pod: Pod) -> tuple[str, ...]:
+    """Returns the images of containers, then of volumes, as nodes report them."""
+    volumes = pod.spec.volumes
+    if not volumes:
+        return pod.spec.image_names
+    mounted = [add_tag(each.image.reference) for each in volumes if each.image is not None]
+    return (*pod.spec.image_names, *mounted)

@@ -170,17 +170,22 @@ class Signer:
         # A volume that a nominated pod shares is told from others by no signature.
         if nodes.nominations.are_there or nodes.storage.things_of(pod) is None:
             return None
+        if self.silent or not is_ordinary(pod):
+            return None
         try:
             if not all(_skips(plugin, pod) for plugin in (*self._asked, *self._seekers)):
                 return None
+            # What the others sign follows from the rest of what is shared.
+            if isinstance(self._sign_but_volumes(pod, nodes), Unsigned):
+                return None
+            # No number: what it stands for is given another one when it was not asked for lately.
+            signed = _sign_parts(self._reading_volumes, pod, nodes)
         except _BrokenSign:
             return None
-        # No number: what it stands for is given another one when it was not asked for lately.
-        signed = self.parts(pod, nodes)
         if isinstance(signed, Unsigned):
             return None
         labels, template = tuple(pod.labels.items()), pod.spec.without_volumes
-        shared = tuple(signed.values()), template, pod.namespace, labels, self._find_origin(pod)
+        shared = tuple(signed), template, pod.namespace, labels, self._find_origin(pod)
         return SharedFailure(shared, spans_templates=True)
 
     def _covers(self, plugin: Plugin) -> bool:
@@ -249,19 +254,23 @@ class Signer:
         """Signs volumes anew, because claims change while pods wait; the rest is signed once."""
         if not is_ordinary(pod):
             return TOO_MANY_RULES
+        signature = self._sign_but_volumes(pod, nodes)
+        if isinstance(signature, int):
+            signature = self._number(self._reading_volumes, pod, nodes, signature)
+        return self._complete(signature, pod, nodes)
+
+    def _sign_but_volumes(self, pod: Pod, nodes: Nodes) -> Signature:
+        """Returns the signature by the plugins that do not read volumes."""
         template, texts = pod.spec.template, self._texts(pod, nodes)
         # One part more than for pods without volumes: fewer plugins have signed.
         key = id(template), pod.namespace, pod.node_name, pod.owner, texts, self._others
         known = self._find_current(key, pod, nodes)
         if known is not None:
-            signature = known.signature
-        else:
-            signature = self._number(self._others, pod, nodes)
-            if template is not pod.spec and not self._is_long(pod):
-                self._known.put(key, self._make_entry(signature, pod, nodes))
-        if isinstance(signature, int):
-            signature = self._number(self._reading_volumes, pod, nodes, signature)
-        return self._complete(signature, pod, nodes)
+            return known.signature
+        signature = self._number(self._others, pod, nodes)
+        if template is not pod.spec and not self._is_long(pod):
+            self._known.put(key, self._make_entry(signature, pod, nodes))
+        return signature
 
     def _find_current(self, key: Hashable, pod: Pod, nodes: Nodes) -> _SignedTemplate | None:
         known = self._known.find(key)
@@ -324,7 +333,7 @@ class Signer:
         With `divides`, what such pods share with others is kept.
         """
         # It is asked for each time, so that it is kept for as long as it is needed.
-        shared = None if first is None else self._shared.get(first)
+        shared = self._shared.get(first) if divides and first is not None else None
         parts = _sign_parts(plugins, pod, nodes)
         if isinstance(parts, Unsigned):
             return parts
