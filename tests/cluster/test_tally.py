@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mooring.cluster import Cluster, PodMatch, tally as tally_module
@@ -125,3 +126,16 @@ def test_the_tally_that_was_asked_for_least_recently_goes_first(
     assert made.nodes.tally(matches[0]) is first
     assert made.nodes.tally(matches[1]) is not second
     assert by_node(made, matches[1]) == {"one": 1}
+
+
+@pytest.mark.parametrize("asked_early", [True, False])
+def test_counts_among_some_rows(*, asked_early: bool) -> None:
+    made = cluster(*(node(name, labels={"zone": "a"}) for name in ("one", "two")))
+    column, among = made.nodes.label("zone"), np.array([True, False])
+    if asked_early:
+        assert made.nodes.tally(match()).in_domains_among(column, among).total == 0
+    made.put_pod(pod("p1", labels={"app": "web"}, node="one"))
+    made.put_pod(pod("p2", labels={"app": "web"}, node="two"))
+
+    counts = made.nodes.tally(match()).in_domains_among(column, among)
+    assert (counts.total, counts.counts().tolist()) == (1, [1, 0])

@@ -61,6 +61,10 @@ class SelectorIndex(Generic[T]):
         self._anchored: dict[tuple[str, str], dict[T, None]] = {}
         self._loose: dict[T, None] = {}
 
+    def __bool__(self) -> bool:
+        """Whether there are items."""
+        return bool(self._anchored or self._loose)
+
     def add(self, selector: Selector, item: T) -> None:
         for anchor in _anchors(selector):
             self._anchored.setdefault(anchor, {})[item] = None
@@ -176,29 +180,35 @@ class PodIndex:
         """Keeps the chosen groups that match; returns False if there is surely none."""
         if namespaces is not None:
             codes = [self._namespaces[name] for name in namespaces if name in self._namespaces]
+            if not codes:
+                return False
             chosen &= _among(self._namespace_codes[: len(chosen)], codes)
         for requirement in selector.requirements:
             having = self._with_key.get(requirement.key)
             if having is None:
                 if requirement.operator in ("In", "Exists"):
                     return False
-            elif len(having) <= _FEW_GROUPS:
-                self._narrow_few(chosen, requirement, having)
-            else:
-                self._narrow_by_column(chosen, requirement, having)
+                continue
+            is_few = len(having) <= _FEW_GROUPS
+            narrow = self._narrow_few if is_few else self._narrow_by_column
+            if not narrow(chosen, requirement, having):
+                return False
         return True
 
-    def _narrow_few(self, chosen: Mask, requirement: Requirement, having: list[int]) -> None:
+    def _narrow_few(self, chosen: Mask, requirement: Requirement, having: list[int]) -> bool:
         """Keeps the chosen groups that match, given the few that have the label."""
         matching = [group for group in having if requirement.matches(self._labels[group])]
         if requirement.operator in ("In", "Exists"):
+            if not matching:
+                return False
             before = chosen[matching]
             chosen[:] = False
             chosen[matching] = before
         else:
             chosen[list(set(having).difference(matching))] = False
+        return True
 
-    def _narrow_by_column(self, chosen: Mask, requirement: Requirement, having: list[int]) -> None:
+    def _narrow_by_column(self, chosen: Mask, requirement: Requirement, having: list[int]) -> bool:
         column = self._columns.get(requirement.key)
         if column is None:
             column = _Codes(requirement.key)
@@ -206,13 +216,17 @@ class PodIndex:
         codes = column.caught_up(having, self._labels)
         match requirement.operator:
             case "In":
-                chosen &= _among(codes, column.of(requirement.values))
+                wanted = column.of(requirement.values)
+                if not wanted:
+                    return False
+                chosen &= _among(codes, wanted)
             case "NotIn":
                 chosen &= ~_among(codes, column.of(requirement.values))
             case "Exists":
                 chosen &= codes != ABSENT
             case "DoesNotExist":
                 chosen &= codes == ABSENT
+        return True
 
     # Pods that come and go
 

@@ -209,7 +209,7 @@ class Nodes:
         elif not labels or not (own or keys.are_there):
             return ()
         return tuple(
-            sorted(label for label in labels.items() if label[0] in keys or label[0] in own)
+            sorted([label for label in labels.items() if label[0] in keys or label[0] in own])
         )
 
     def coexist_group(self, group: str) -> Mapping[int, tuple[int, int]]:
@@ -310,8 +310,10 @@ class Nodes:
         """Per row how many pods match."""
         return self.tally(match).by_row
 
-    def standing(self, kind: TermKind, pod: Pod) -> Iterator[StandingTerm]:
+    def standing(self, kind: TermKind, pod: Pod) -> Iterable[StandingTerm]:
         """Returns the terms of running pods that concern a pod."""
+        if not self._state.standing.has(kind):
+            return ()
         namespace_labels = self.workloads.namespace_labels(pod.namespace)
         return self._state.standing.concerning(kind, pod, namespace_labels)
 

@@ -73,6 +73,10 @@ class StandingTerms:
             if standing.pods == 0:
                 self._drop(key, standing)
 
+    def has(self, kind: TermKind) -> bool:
+        """Whether there are terms of a kind that may match a pod."""
+        return bool(self._index[kind])
+
     def concerning(
         self, kind: TermKind, pod: Pod, namespace_labels: Labels
     ) -> Iterator[StandingTerm]:

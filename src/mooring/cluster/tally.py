@@ -93,7 +93,7 @@ class Tally:
         """Returns the counts per value of a topology key, which are kept current from now on."""
         known = self._domains.get(column.key)
         if known is None:
-            known = DomainCounts.of(self.by_row, column)
+            known = self._add_up(column)
             # For a key that no node has, all counts stay 0.
             if column.filled:
                 self._domains[column.key] = known
@@ -109,9 +109,15 @@ class Tally:
         if known is None:
             if len(self._parts) >= _PARTS:
                 self._parts.clear()
-            known = DomainCounts.of(self.by_row, column, rows)
+            known = self._add_up(column, rows)
             self._parts[column.key, id(rows)] = known
         return known
+
+    def _add_up(self, column: LabelColumn, among: Mask | None = None) -> DomainCounts:
+        if not self.highest:
+            # Many pods look for pods that are nowhere.
+            return DomainCounts(column, among)
+        return DomainCounts.of(self.by_row, column, among)
 
     def forget_parts(self) -> None:
         self._parts.clear()

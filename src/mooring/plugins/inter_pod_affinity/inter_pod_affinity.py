@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +56,7 @@ class InterPodAffinityArgs(Wire, frozen=True):
             yield "hardPodAffinityWeight", f"must be between 0 and {MAX_SCORE}, got {weight}"
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityRules:
+class AffinityRules(NamedTuple):
     """Where the pods of the required terms are."""
 
     pod: Pod
@@ -73,8 +71,7 @@ class AffinityRules:
     repelling: Mapping[str, Presence]
 
 
-@dataclass(frozen=True, slots=True)
-class Pull:
+class Pull(NamedTuple):
     """The sum of all preferences, per topology key."""
 
     sums: tuple[Presence, ...]
@@ -225,7 +222,7 @@ def _too_far(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Mask:
     far = ~first.anywhere(rows)
     for presence in others:
         far |= ~presence.anywhere(rows)
-    if far.any() and _is_first(rules):
+    if np.count_nonzero(far) and _is_first(rules):
         far[:] = False
         for presence in rules.near:
             far |= presence.column.codes[rows] == ABSENT
@@ -236,8 +233,8 @@ def _is_first(rules: AffinityRules) -> bool:
     """Whether the pod is what its affinity terms look for, and no other such pod is anywhere."""
     return (
         rules.wanted is not None
-        and not any(presence.counts.any() for presence in rules.near)
         and rules.wanted.matches(rules.pod)
+        and not any(np.count_nonzero(presence.counts) for presence in rules.near)
     )
 
 
@@ -262,7 +259,7 @@ def _move(rules: AffinityRules, nodes: Nodes, pod: Pod, row: int, amount: int) -
     repelling = _repelling_moved(rules, nodes, pod, row, amount)
     if near is rules.near and unwanted is rules.unwanted and repelling is rules.repelling:
         return rules
-    return replace(rules, near=near, unwanted=unwanted, repelling=repelling)
+    return rules._replace(near=near, unwanted=unwanted, repelling=repelling)
 
 
 def _repelling_moved(

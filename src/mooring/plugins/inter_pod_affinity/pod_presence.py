@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,7 @@ from mooring.objects.selector import Labels
 _NO_LABELS: Labels = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Presence:
+class Presence(NamedTuple):
     """A number per domain of a topology key: of pods, or of what they add up to."""
 
     column: LabelColumn
