@@ -514,8 +514,26 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a score that skipped one pod skips an unlike one",
         POD_CLASS,
-        "            is_unlike = score.plugin in unlike\n",
-        "            is_unlike = False\n",
+        "is_unlike = score.is_due or score.plugin in unlike\n",
+        "is_unlike = score.is_due\n",
+    ),
+    Mutation(
+        "a score that was not asked about a pod that fits nowhere is not asked when it fits",
+        POD_CLASS,
+        "is_unlike = score.is_due or score.plugin in unlike\n",
+        "is_unlike = score.plugin in unlike\n",
+    ),
+    Mutation(
+        "one row that a wide filter rejects stands for all",
+        POD_CLASS,
+        "wide.rejects_all = count == len(rejected)",
+        "wide.rejects_all = True",
+    ),
+    Mutation(
+        "what was prepared for one pod is taken for the newest",
+        POD_CLASS,
+        "        self._newest_prepared = None\n        wide.verdict",
+        "        wide.verdict",
     ),
     Mutation(
         "pods share answers of plugins that sign them differently",

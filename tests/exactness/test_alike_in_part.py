@@ -15,7 +15,7 @@ from mooring.objects.pod import Pod
 from mooring.plugins.volumes.volume_claims import claims_of
 from tests.builders import node, pod
 from tests.exactness.four_ways import FourWays, configuration
-from tests.exactness.test_traps import Told, anti
+from tests.exactness.test_traps import Told, anti, outcomes
 from tests.storage_builders import claiming, csi_node, pv, pvc
 from tests.strategies import PREFERRED, REQUIRED
 
@@ -131,6 +131,22 @@ def test_changes_are_seen_by_those_that_read_them(told: ToldInTurn) -> None:
     assert told.places(pod("near red", spec=near("red"))) == {"near red": None}
     told.apply(node("a", labels={HOSTNAME: "a", ZONE: "z"}))
     assert told.places(pod("near red too", spec=near("red")))["near red too"] == "a"
+
+
+@pytest.mark.parametrize(("color", "place"), [("red", "a"), ("blue", "b")])
+def test_a_pod_that_fitted_nowhere_has_its_preference_when_it_fits(
+    told: ToldInTurn, color: str, place: str
+) -> None:
+    """Scores are not asked about it while it fits nowhere; the pod before it had no terms."""
+    told.places(colored("p0", "x"), colored("p1", "y"))
+    wanted, preferred = near("white")["affinity"], drawn_to(color)["affinity"]
+    affinity = {"podAffinity": wanted["podAffinity"] | preferred["podAffinity"]}
+    assert told.places(pod("drawn", spec={"affinity": affinity})) == {"drawn": None}
+
+    told.apply(*(colored(f"white {each}", "white", node=each) for each in "ab"))
+    told.now += 10.0
+    assert dict(outcomes(told.ways.step(told.now, 1))) == {"drawn": place}
+    told.ways.check()
 
 
 # Pods with volumes

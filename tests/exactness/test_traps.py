@@ -45,10 +45,10 @@ class Told:
             self.now += 1.0
             actions += self.ways.step(self.now, 1)
         self.ways.check()
-        return dict(_outcomes(actions))
+        return dict(outcomes(actions))
 
 
-def _outcomes(actions: Iterable[Action]) -> Iterable[tuple[str, str | None]]:
+def outcomes(actions: Iterable[Action]) -> Iterable[tuple[str, str | None]]:
     for action in actions:
         if isinstance(action, BindPod):
             yield action.pod.name, action.node

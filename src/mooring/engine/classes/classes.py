@@ -388,7 +388,8 @@ class Classes:
                 return DecisionPath.FIRST, None
         try:
             kept = self._bring_up_to_date(key, known, pod, own)
-            path, row = self._choose(kept, pod, window)
+            nowhere = _COLUMNS, None
+            path, row = nowhere if kept.fits_nowhere else self._choose(kept, pod, window)
         except BaseException:
             # Answers of which only a part is up to date cannot be used.
             self._cache.discard(key)

@@ -50,6 +50,7 @@ class WideFilter:
     #: Its answer, if it rejects any row, and which rows these are.
     verdict: Verdict | None = None
     rejected: Mask | None = None
+    rejects_all: bool = False
 
 
 @dataclass(slots=True)
@@ -115,6 +116,8 @@ class RelativeScore:
     prepares: bool
     #: Whether the plugin defines `find_levels`.
     has_levels: bool
+    #: Whether it was not asked about the last pod, which fits nowhere.
+    is_due: bool = False
 
 
 class RelativeAnswer(NamedTuple):

@@ -127,6 +127,8 @@ class PodClass:
         self.pre_filtered = pre_filter(self.profile, self.pod, self._nodes)
         if self.pre_filtered.rejected is not None or self.pre_filtered.node_names is not None:
             raise Unserved
+        #: What `newest_prepared` returns; None until it is found anew.
+        self._newest_prepared: PreFiltered | None = None
         self._labels_version = self._nodes.labels_version
         self._stances = Stances(self._nodes)
         self._ask_everyone()
@@ -181,6 +183,7 @@ class PodClass:
                 self.row_filters.append(narrow)
                 verdict = ask_filter(plugin, narrow.prepared, nodes, rows, ask)
                 self.bits |= verdict.rejected * np.int64(bit)
+        self._note_rejections()
 
     def _find_prepared(self, plugin: Filter[Any]) -> Any:
         prepared = self.pre_filtered.prepared
@@ -194,12 +197,15 @@ class PodClass:
             wide.prepared = ask_pre_filter(plugin, self.pod, nodes)
             if isinstance(wide.prepared, _NO_COLUMN):
                 raise Unserved
-        wide.verdict = wide.rejected = None
+        self._newest_prepared = None
+        wide.verdict, wide.rejected, wide.rejects_all = None, None, False
         if wide.prepared is not None:
             verdict = ask_filter(plugin, wide.prepared, nodes, nodes.everything)
             rejected = verdict.rejected if verdict.reasons else None
-            if rejected is not None and rejected.any():
+            count = 0 if rejected is None else np.count_nonzero(rejected)
+            if rejected is not None and count:
                 wide.verdict, wide.rejected = verdict, rejected
+                wide.rejects_all = count == len(rejected)
 
     def _ask_scores(self) -> None:
         self.columns: list[ScoreColumn] = []
@@ -310,9 +316,14 @@ class PodClass:
                 wide.watch = ask_watch(wide.plugin, pod, nodes)
                 self._ask_wide(wide)
                 is_same &= wide.watch == watched and (wide.prepared is None) == skipped
+        self._note_rejections()
         for score in self.relative:
-            is_unlike = score.plugin in unlike
+            is_unlike = score.is_due or score.plugin in unlike
             if score.watch & union or is_unlike:
+                # No score is asked about a pod that fits nowhere.
+                score.is_due = self.fits_nowhere
+                if score.is_due:
+                    continue
                 watched, was_active = score.watch, score.is_active
                 score.watch = ask_watch(score.plugin, pod, nodes)
                 # An active score is asked for every pod, and `ask_relatively` notes when it skips.
@@ -324,6 +335,10 @@ class PodClass:
         if not is_same:
             self._look_wide()
         self._count_unrejected()
+
+    def _note_rejections(self) -> None:
+        #: Whether some wide filter rejects every row.
+        self.fits_nowhere = any(wide.rejects_all for wide in self.wide_filters)
 
     def _may_score(self, plugin: Score[Any]) -> bool:
         """Returns whether a relative score may add something for such pods."""
@@ -607,6 +622,8 @@ class PodClass:
 
     def newest_prepared(self) -> PreFiltered:
         """Returns what is prepared for the filters, with the newest values for wide filters."""
+        if self._newest_prepared is not None:
+            return self._newest_prepared
         prepared = dict(self.pre_filtered.prepared)
         skipped = set(self.pre_filtered.skipped)
         for wide in self.wide_filters:
@@ -618,7 +635,8 @@ class PodClass:
                     skipped.add(name)
                 else:
                     prepared[name] = wide.prepared
-        return PreFiltered(prepared, frozenset(skipped))
+        self._newest_prepared = PreFiltered(prepared, frozenset(skipped))
+        return self._newest_prepared
 
 
 def read_changes(
