@@ -878,7 +878,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "labels that begin to be read change no version",
         LABELS,
-        "            if key not in self._uses:\n                self.version += 1\n",
+        "            if key not in self.uses:\n                self.version += 1\n",
         "",
     ),
     Mutation(

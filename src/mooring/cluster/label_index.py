@@ -21,34 +21,23 @@ class LabelKeys:
     """The keys that selectors in use read: of running and nominated pods, services, controllers."""
 
     def __init__(self) -> None:
-        self._uses: Counter[str] = Counter()
+        #: How many selectors read each key.
+        self.uses: Counter[str] = Counter()
         #: Grows whenever a key comes into use or falls out of it.
         self.version = 0
 
-    @property
-    def are_there(self) -> bool:
-        """Whether any label is read at all."""
-        return bool(self._uses)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._uses
-
     def add(self, selector: Selector | None) -> None:
         for key in selector.keys if selector is not None else ():
-            if key not in self._uses:
+            if key not in self.uses:
                 self.version += 1
-            self._uses[key] += 1
+            self.uses[key] += 1
 
     def discard(self, selector: Selector | None) -> None:
         for key in selector.keys if selector is not None else ():
-            self._uses[key] -= 1
-            if not self._uses[key]:
-                del self._uses[key]
+            self.uses[key] -= 1
+            if not self.uses[key]:
+                del self.uses[key]
                 self.version += 1
-
-    @property
-    def uses(self) -> dict[str, int]:
-        return dict(self._uses)
 
 
 T = TypeVar("T")
@@ -277,7 +266,7 @@ class _Members:
 
     def per_row(self, chosen: Mask, capacity: int) -> NDArray[np.intp]:
         """Returns how many pods of the chosen groups there are on each row."""
-        if chosen.all():
+        if np.count_nonzero(chosen) == len(chosen):
             return np.bincount(self._rows, minlength=capacity)
         return np.bincount(self._rows[chosen.take(self._groups)], minlength=capacity)
 

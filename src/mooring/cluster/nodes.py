@@ -200,16 +200,16 @@ class Nodes:
 
     def labels_that_matter(self, pod: Pod) -> tuple[tuple[str, str], ...]:
         """Returns the labels of a pod that a selector in use, or one of its own, reads."""
-        keys, own = self._state.label_keys, pod.spec.own_label_keys
+        read, own = self._state.label_keys.uses, pod.spec.own_label_keys
         labels = pod.labels
         if GROUP in pod.annotations:
             # What its coexist group is named after may be a label that no selector reads.
             own |= {GROUP}
             labels = {**labels, GROUP: group_of(pod) or ""}
-        elif not labels or not (own or keys.are_there):
+        elif not labels or not (own or read):
             return ()
         return tuple(
-            sorted([label for label in labels.items() if label[0] in keys or label[0] in own])
+            sorted([label for label in labels.items() if label[0] in read or label[0] in own])
         )
 
     def coexist_group(self, group: str) -> Mapping[int, tuple[int, int]]:

@@ -93,7 +93,7 @@ class Tally:
         """Returns the counts per value of a topology key, which are kept current from now on."""
         known = self._domains.get(column.key)
         if known is None:
-            known = self._add_up(column)
+            known = DomainCounts.of(self.by_row, column)
             # For a key that no node has, all counts stay 0.
             if column.filled:
                 self._domains[column.key] = known
@@ -109,15 +109,9 @@ class Tally:
         if known is None:
             if len(self._parts) >= _PARTS:
                 self._parts.clear()
-            known = self._add_up(column, rows)
+            known = DomainCounts.of(self.by_row, column, rows)
             self._parts[column.key, id(rows)] = known
         return known
-
-    def _add_up(self, column: LabelColumn, among: Mask | None = None) -> DomainCounts:
-        if not self.highest:
-            # Many pods look for pods that are nowhere.
-            return DomainCounts(column, among)
-        return DomainCounts.of(self.by_row, column, among)
 
     def forget_parts(self) -> None:
         self._parts.clear()
@@ -152,6 +146,12 @@ class DomainCounts:
     ) -> DomainCounts:
         """Returns the sums of the counts per row."""
         made = cls(column, among)
+        rows = by_row.nonzero()[0]
+        if len(rows) <= _FEW_DOMAINS:
+            # Most terms speak of a pod or two.
+            for row in rows.tolist():
+                made.add(row, by_row.item(row))
+            return made
         made._few = None
         codes = column.codes[: len(by_row)]
         counted = codes != ABSENT

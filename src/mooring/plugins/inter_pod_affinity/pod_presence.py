@@ -26,11 +26,11 @@ class Presence(NamedTuple):
     counts: NDArray[np.int64]
 
     def on(self, rows: Rows) -> NDArray[np.int64]:
-        return self.counts[self.column.codes[rows]]
+        return self.counts.take(self.column.codes[rows])
 
     def anywhere(self, rows: Rows) -> Mask:
         """Returns where there is any such pod in the domain."""
-        return (self.counts > 0)[self.column.codes[rows]]
+        return (self.counts > 0).take(self.column.codes[rows])
 
     def moved(self, row: int, amount: int) -> Presence:
         """This presence with more or fewer pods on a row."""
