@@ -202,8 +202,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "the place before is counted by rows alone",
         POD_CLASS,
-        "if wide.rejected is not None and wide.rejected[row]:\n                return False\n",
-        "continue\n",
+        "return not any(rejected[row] for rejected in self._rejections)",
+        "return True",
     ),
     Mutation("failures of nominated pods are kept", CLASSES, "    DecisionPath.NOMINATED,\n", ""),
     Mutation(
@@ -580,7 +580,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a ranking although a wide filter rejects some rows",
         POD_CLASS,
-        "self._unrejected = 0 if rejects else self._unrejected + 1",
+        "self._unrejected = 0 if self._rejections else self._unrejected + 1",
         "self._unrejected += 1",
     ),
     Mutation(
@@ -598,7 +598,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a score that skips once is inactive for good",
         POD_CLASS,
-        "score.is_active = stays or self._may_score(score.plugin)",
+        "score.is_active = stays or self._may_score(score)",
         "pass",
     ),
     Mutation(
@@ -662,10 +662,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "np.where(nodes.alive[rows], 0, 0)",
     ),
     Mutation(
+        "what a filter says of all rows is kept when one of them changes",
+        PARTS,
+        "            each.verdict = None\n",
+        "            pass\n",
+    ),
+    Mutation(
         "wide filters reject nobody",
         POD_CLASS,
-        "                fits &= ~wide.rejected\n",
-        "                pass\n",
+        "            fits &= ~rejected\n",
+        "            pass\n",
     ),
     Mutation(
         "raw scores are the plugin's own array",

@@ -284,3 +284,13 @@ def test_a_score_out_of_range_is_told(plugin: str) -> None:
     assert None not in told.places(pod("p0"), pod("p1")).values()
     told.apply(pod("fills", node="a", cpu="2500m"))
     assert told.places(pod("p2")) == {"p2": None}
+
+
+def test_reasons_are_those_of_a_node_as_it_is_by_now() -> None:
+    """A failure of another priority is not known, so that the class itself finds the reasons."""
+    told = Told(node("a", cpu=1, memory="8Gi"))
+    assert told.places(important("first", 1, cpu=2, memory="4Gi")) == {"first": None}
+    told.apply(node("a", cpu=4, memory="1Gi"))
+
+    # Messages are compared, too.
+    assert told.places(important("second", 2, cpu=2, memory="4Gi")) == {"second": None}

@@ -36,6 +36,8 @@ class RowFilter:
     bit: int
     #: The plugin's method, looked up once, because it is called for every row that changes.
     recheck: Callable[[Any, Nodes, RowFacts], Rescore]
+    #: Its answer for all rows, if it was asked for since any of them changed.
+    verdict: Verdict | None = None
 
 
 @dataclass(slots=True)
@@ -93,6 +95,11 @@ class Asked:
             each.is_plain and each.plugin.reads_figures_only for each in self.columns
         )
 
+    def forget_verdicts(self) -> None:
+        """Forgets what the filters say of all rows, because some row has changed."""
+        for each in self.filters:
+            each.verdict = None
+
     def keep_rejection(self, figures: Figures, bits: int) -> None:
         if len(self.rejections) >= _MOST_FIGURES:
             self.rejections.clear()
@@ -111,11 +118,12 @@ class RelativeScore:
     plugin: Score[Any]
     watch: int
     weight: int
-    is_active: bool
     #: Whether the plugin prepares something for a pod.
     prepares: bool
     #: Whether the plugin defines `find_levels`.
     has_levels: bool
+    #: Whether it may add something for such pods.
+    is_active: bool = True
     #: Whether it was not asked about the last pod, which fits nowhere.
     is_due: bool = False
 

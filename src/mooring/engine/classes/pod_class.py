@@ -167,12 +167,15 @@ class PodClass:
         ask = make_caller(self.profile.observer, FILTER)
         self.row_filters: list[RowFilter] = []
         self.wide_filters: list[WideFilter] = []
+        #: Both, in the order in which they are asked.
+        self._in_order: list[RowFilter | WideFilter] = []
         self.bits: NDArray[np.int64] = np.where(nodes.alive[rows], 0, _DEAD)
         for plugin in self.profile.filter:
             watch = ask_watch(plugin, self.pod, nodes)
             if plugin.scope is not Scope.ROW:
                 wide = WideFilter(plugin, watch, isinstance(plugin, PreFilter))
                 self.wide_filters.append(wide)
+                self._in_order.append(wide)
                 self._ask_wide(wide)
                 continue
             skips = plugin.name in self.pre_filtered.skipped
@@ -181,6 +184,7 @@ class PodClass:
                 bit = 1 << len(self.row_filters)
                 narrow = RowFilter(plugin, self._find_prepared(plugin), watch, bit, plugin.recheck)
                 self.row_filters.append(narrow)
+                self._in_order.append(narrow)
                 verdict = ask_filter(plugin, narrow.prepared, nodes, rows, ask)
                 self.bits |= verdict.rejected * np.int64(bit)
         self._note_rejections()
@@ -215,13 +219,14 @@ class PodClass:
             if is_kept(plugin):
                 self._add_column(plugin, watch, weight)
             else:
-                active = self._may_score(plugin)
                 prepares, levels = isinstance(plugin, PreScore), may_find_levels(plugin)
-                self.relative.append(RelativeScore(plugin, watch, weight, active, prepares, levels))
+                score = RelativeScore(plugin, watch, weight, prepares, levels)
+                score.is_active = self._may_score(score)
+                self.relative.append(score)
         self.scores = ClassScores(self.columns, self.bits, self._nodes)
 
     def _add_column(self, plugin: Score[Any], watch: int, weight: int) -> None:
-        prepared = self._pre_score(plugin)
+        prepared = self._pre_score(plugin, isinstance(plugin, PreScore))
         self._stances.note(plugin, self.pod, Point.SCORE, watch, skips=prepared is None)
         if prepared is not None:
             ask = make_caller(self.profile.observer, SCORE)
@@ -242,8 +247,8 @@ class PodClass:
                 )
             )
 
-    def _pre_score(self, plugin: Score[Any]) -> Any:
-        if not isinstance(plugin, PreScore):
+    def _pre_score(self, plugin: Any, prepares: bool) -> Any:
+        if not prepares:
             return self.pod
         return ask_pre_score(plugin, self.pod, self._nodes, self._nodes.rows)
 
@@ -328,7 +333,7 @@ class PodClass:
                 score.watch = ask_watch(score.plugin, pod, nodes)
                 # An active score is asked for every pod, and `ask_relatively` notes when it skips.
                 stays = was_active and not is_unlike
-                score.is_active = stays or self._may_score(score.plugin)
+                score.is_active = stays or self._may_score(score)
                 is_same &= score.watch == watched and score.is_active == was_active
         if unlike:
             self.pre_filtered = self.newest_prepared()
@@ -337,18 +342,24 @@ class PodClass:
         self._count_unrejected()
 
     def _note_rejections(self) -> None:
-        #: Whether some wide filter rejects every row.
-        self.fits_nowhere = any(wide.rejects_all for wide in self.wide_filters)
+        """Notes what the wide filters reject."""
+        rejecting = [wide for wide in self.wide_filters if wide.rejected is not None]
+        #: The rows that each of them rejects, if it rejects any.
+        self._rejections = [wide.rejected for wide in rejecting if wide.rejected is not None]
+        #: Whether one of them rejects every row.
+        self.fits_nowhere = any(wide.rejects_all for wide in rejecting)
 
-    def _may_score(self, plugin: Score[Any]) -> bool:
+    def _may_score(self, score: RelativeScore) -> bool:
         """Returns whether a relative score may add something for such pods."""
-        return not ignores_feasible_rows(plugin) or self._pre_score(plugin) is not None
+        plugin = score.plugin
+        if not ignores_feasible_rows(plugin):
+            return True
+        return self._pre_score(plugin, score.prepares) is not None
 
     def _count_unrejected(self) -> None:
         """Counts the pods in succession for which no wide filter rejects a row."""
         if not self.is_narrow:
-            rejects = any(wide.rejected is not None for wide in self.wide_filters)
-            self._unrejected = 0 if rejects else self._unrejected + 1
+            self._unrejected = 0 if self._rejections else self._unrejected + 1
             # Making a ranking takes long, so it must serve several pods.
             self.is_ranked = self.has_own_totals and self._unrejected >= _WORTH_RANKING
 
@@ -399,6 +410,7 @@ class PodClass:
         asked = self._find_readers(union)
         before = self.bits[rows]
         bits = before.copy()
+        asked.forget_verdicts()
         for each in asked.filters:
             rejected = ask_filter(each.plugin, each.prepared, self._nodes, rows).rejected
             bits = (bits & ~np.int64(each.bit)) | (rejected * np.int64(each.bit))
@@ -412,6 +424,7 @@ class PodClass:
         facts = self._nodes.known_facts.get(row) or self._nodes.facts(row)
         before = bits = self.bits.item(row)
         if asked.bits:
+            asked.forget_verdicts()
             known: int | None = None
             if asked.are_filters_alike:
                 known = asked.rejections.get(facts.known_figures or facts.figures)
@@ -467,46 +480,36 @@ class PodClass:
     def feasible(self) -> Mask:
         """Returns for each row whether such a pod fits, without regard to nominated pods."""
         fits: Mask = self.bits == 0
-        for wide in self.wide_filters:
-            if wide.rejected is not None:
-                fits &= ~wide.rejected
+        for rejected in self._rejections:
+            fits &= ~rejected
         return fits
 
     def takes(self, row: int) -> bool:
         """Returns whether such a pod fits on a row, without regard to nominated pods."""
         if self.bits.item(row):
             return False
-        for wide in self.wide_filters:
-            if wide.rejected is not None and wide.rejected[row]:
-                return False
-        return True
+        return not any(rejected[row] for rejected in self._rejections)
 
     def feasible_among(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Returns those of some rows where such a pod fits, without regard to nominated pods."""
         fits = self.bits[rows] == 0
-        for wide in self.wide_filters:
-            if wide.rejected is not None:
-                fits &= ~wide.rejected[rows]
+        for rejected in self._rejections:
+            fits &= ~rejected[rows]
         return rows[fits]
 
     def list_feasible(self) -> NDArray[np.intp]:
         """Returns the rows where such a pod fits, without regard to nominated pods."""
-        if self._has_rejections:
+        if self._rejections:
             return self._list(self.feasible())
         if self._unrejected_rows is None:
             self._unrejected_rows = self._list(self.bits == 0)
         return self._unrejected_rows
 
-    @property
-    def _has_rejections(self) -> bool:
-        """Returns whether any wide filter rejects a row."""
-        return any(wide.rejected is not None for wide in self.wide_filters)
-
     def _list(self, fits: Mask) -> NDArray[np.intp]:
         if np.count_nonzero(fits) == len(fits):
             # All rows fit: the array of all rows is known and need not be made.
             return self.scores.everything
-        return freeze(np.flatnonzero(fits))
+        return freeze(fits.nonzero()[0])
 
     def filter(self) -> Filtered:
         """Returns what `filter_rows` does for all rows; only who rejects some row is asked."""
@@ -527,15 +530,11 @@ class PodClass:
     def _find_verdicts(self, rejecting: int) -> Iterator[tuple[Filter[Any], Verdict]]:
         """Yields the verdicts with which some row is rejected, in the order of the filters."""
         nodes = self._nodes
-        near = {each.plugin: each for each in self.row_filters}
-        wide = {each.plugin: each.verdict for each in self.wide_filters}
-        for plugin in self.profile.filter:
-            each = near.get(plugin)
-            if each is not None and each.bit & rejecting:
-                yield plugin, ask_filter(plugin, each.prepared, nodes, nodes.everything)
-            known = wide.get(plugin)
-            if known is not None:
-                yield plugin, known
+        for each in self._in_order:
+            if isinstance(each, RowFilter) and each.bit & rejecting and each.verdict is None:
+                each.verdict = ask_filter(each.plugin, each.prepared, nodes, nodes.everything)
+            if each.verdict is not None:
+                yield each.plugin, each.verdict
 
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
         """Returns the totals of feasible rows; relative scores are asked anew."""
@@ -572,7 +571,7 @@ class PodClass:
     def choose_by_level(self, answers: list[RelativeAnswer], ranking: DomainBatch) -> int | None:
         """Returns the best of all rows that no filter rejects; None without a ranking by levels."""
         levels = answers[0].levels if len(answers) == 1 else None
-        if levels is None or not levels.are_kept or self._has_rejections:
+        if levels is None or not levels.are_kept or self._rejections:
             return None
         score, prepared, _ = answers[0]
         ranked = self.scores.rank_levels(ranking, levels.places, self._cluster.changes)
@@ -627,7 +626,7 @@ class PodClass:
         prepared = dict(self.pre_filtered.prepared)
         skipped = set(self.pre_filtered.skipped)
         for wide in self.wide_filters:
-            if isinstance(wide.plugin, PreFilter):
+            if wide.prepares:
                 name = wide.plugin.name
                 prepared.pop(name, None)
                 skipped.discard(name)
