@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 CLASSES = "src/mooring/engine/classes/classes.py"
 POD_CLASS = "src/mooring/engine/classes/pod_class.py"
+WIDE_FILTERS = "src/mooring/engine/classes/wide_filters.py"
+RELATIVE_SCORES = "src/mooring/engine/classes/relative_scores.py"
 SCORES = "src/mooring/engine/classes/scores.py"
 BATCH = "src/mooring/engine/classes/batch.py"
 SIGNATURE = "src/mooring/engine/classes/signature.py"
@@ -202,7 +204,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "the place before is counted by rows alone",
         POD_CLASS,
-        "return not any(rejected[row] for rejected in self._rejections)",
+        "return not any(rejected[row] for rejected in self.wide_filters.rejections)",
         "return True",
     ),
     Mutation("failures of nominated pods are kept", CLASSES, "    DecisionPath.NOMINATED,\n", ""),
@@ -513,26 +515,26 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a score that skipped one pod skips an unlike one",
-        POD_CLASS,
+        RELATIVE_SCORES,
         "is_unlike = score.is_due or score.plugin in unlike\n",
         "is_unlike = score.is_due\n",
     ),
     Mutation(
         "a score that was not asked about a pod that fits nowhere is not asked when it fits",
-        POD_CLASS,
+        RELATIVE_SCORES,
         "is_unlike = score.is_due or score.plugin in unlike\n",
         "is_unlike = score.plugin in unlike\n",
     ),
     Mutation(
         "one row that a wide filter rejects stands for all",
-        POD_CLASS,
+        WIDE_FILTERS,
         "wide.rejects_all = count == len(rejected)",
         "wide.rejects_all = True",
     ),
     Mutation(
         "what was prepared for one pod is taken for the newest",
-        POD_CLASS,
-        "        self._newest_prepared = None\n        wide.verdict",
+        WIDE_FILTERS,
+        "        self._newest = None\n        wide.verdict",
         "        wide.verdict",
     ),
     Mutation(
@@ -573,32 +575,32 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "wide filters' watches are not renewed",
-        POD_CLASS,
-        "                wide.watch = ask_watch(wide.plugin, pod, nodes)\n",
+        WIDE_FILTERS,
+        "                wide.watch = ask_watch(wide.plugin, pod, self._nodes)\n",
         "",
     ),
     Mutation(
         "a ranking although a wide filter rejects some rows",
         POD_CLASS,
-        "self._unrejected = 0 if self._rejections else self._unrejected + 1",
+        "self._unrejected = 0 if self.wide_filters.rejections else self._unrejected + 1",
         "self._unrejected += 1",
     ),
     Mutation(
         "wide filters that begin to have a say are not noticed",
-        POD_CLASS,
+        WIDE_FILTERS,
         "is_same &= wide.watch == watched and (wide.prepared is None) == skipped",
         "pass",
     ),
     Mutation(
         "scores that begin to have a say are not noticed",
-        POD_CLASS,
+        RELATIVE_SCORES,
         "is_same &= score.watch == watched and score.is_active == was_active",
         "pass",
     ),
     Mutation(
         "a score that skips once is inactive for good",
-        POD_CLASS,
-        "score.is_active = stays or self._may_score(score)",
+        RELATIVE_SCORES,
+        "score.is_active = stays or self._may_add(score, pod)",
         "pass",
     ),
     Mutation(

@@ -30,7 +30,7 @@ from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
 
 from .answer_cache import AnswerCache, Key
-from .pod_class import read_changes
+from .changed_rows import read_changes
 from .refusals import Refusals
 from .stances import Point, Stances
 from .statistics import Statistics

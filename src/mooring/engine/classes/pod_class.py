@@ -20,20 +20,15 @@ from mooring.framework.attempt import Failed, Filtered, Layer, PreFiltered, Scor
 from mooring.framework.calls import (
     FILTERING,
     ask_filter,
-    ask_levels,
-    ask_normalize,
-    ask_pre_filter,
     ask_pre_score,
     ask_score,
     ask_watch,
-    find_occurring,
 )
-from mooring.framework.observe import FILTER, SCORE, Caller, PointTimer, make_caller
+from mooring.framework.observe import FILTER, SCORE, PointTimer, make_caller
 from mooring.framework.plugin import (
     INFEASIBLE,
     UPDATED,
     Filter,
-    Narrowed,
     Plugin,
     PreFilter,
     PreScore,
@@ -45,40 +40,31 @@ from mooring.framework.plugin import (
 from mooring.framework.plugin_fence import PASSING, check_range, make_plugin_error
 from mooring.framework.points import pre_filter, pre_filter_again
 from mooring.framework.profile import Profile
-from mooring.framework.status import Rejected
 from mooring.framework.verdict import Verdict
 from mooring.objects.pod import Pod
 
 from .batch import LEVEL_BYTES, RANKED_BYTES, DomainBatch
+from .changed_rows import read_changes
 from .parts import (
     Asked,
     RelativeAnswer,
-    RelativeScore,
     RowFilter,
     ScoreColumn,
     Unserved,
     WideFilter,
-    ignores_feasible_rows,
     is_kept,
-    may_find_levels,
 )
+from .relative_scores import RelativeScores
 from .scores import ClassScores
 from .stances import Point, Stances
 from .statistics import Flush, Statistics
-
-# Plugins are asked about more changed rows than this in columns: one by one would take longer.
-_ROW_BY_ROW = 16
-# More changes than this are read from the log in columns: one by one would take longer.
-_CHANGE_BY_CHANGE = 64
+from .wide_filters import WideFilters
 
 # A ranking is made once no wide filter has rejected a row for so many pods in succession.
 _WORTH_RANKING = 4
 
 # A plain integer, because combining flags of an enum takes many times as long.
 _MEMBERSHIP = int(Change.MEMBERSHIP)
-
-# Answers of a pre-filter with which no class is made.
-_NO_COLUMN = (Rejected, Narrowed)
 
 _DEAD = np.int64(1) << np.int64(62)
 
@@ -127,8 +113,6 @@ class PodClass:
         self.pre_filtered = pre_filter(self.profile, self.pod, self._nodes)
         if self.pre_filtered.rejected is not None or self.pre_filtered.node_names is not None:
             raise Unserved
-        #: What `newest_prepared` returns; None until it is found anew.
-        self._newest_prepared: PreFiltered | None = None
         self._labels_version = self._nodes.labels_version
         self._stances = Stances(self._nodes)
         self._ask_everyone()
@@ -166,17 +150,14 @@ class PodClass:
         nodes, rows = self._nodes, self._nodes.everything
         ask = make_caller(self.profile.observer, FILTER)
         self.row_filters: list[RowFilter] = []
-        self.wide_filters: list[WideFilter] = []
+        self.wide_filters = WideFilters(self.pre_filtered, nodes)
         #: Both, in the order in which they are asked.
         self._in_order: list[RowFilter | WideFilter] = []
         self.bits: NDArray[np.int64] = np.where(nodes.alive[rows], 0, _DEAD)
         for plugin in self.profile.filter:
             watch = ask_watch(plugin, self.pod, nodes)
             if plugin.scope is not Scope.ROW:
-                wide = WideFilter(plugin, watch, isinstance(plugin, PreFilter))
-                self.wide_filters.append(wide)
-                self._in_order.append(wide)
-                self._ask_wide(wide)
+                self._in_order.append(self.wide_filters.add(plugin, watch, self.pod))
                 continue
             skips = plugin.name in self.pre_filtered.skipped
             self._stances.note(plugin, self.pod, Point.FILTER, watch, skips=skips)
@@ -187,46 +168,24 @@ class PodClass:
                 self._in_order.append(narrow)
                 verdict = ask_filter(plugin, narrow.prepared, nodes, rows, ask)
                 self.bits |= verdict.rejected * np.int64(bit)
-        self._note_rejections()
 
     def _find_prepared(self, plugin: Filter[Any]) -> Any:
         prepared = self.pre_filtered.prepared
         return prepared[plugin.name] if isinstance(plugin, PreFilter) else self.pod
 
-    def _ask_wide(self, wide: WideFilter) -> None:
-        plugin: Any = wide.plugin
-        nodes = self._nodes
-        wide.prepared = self.pod
-        if wide.prepares:
-            wide.prepared = ask_pre_filter(plugin, self.pod, nodes)
-            if isinstance(wide.prepared, _NO_COLUMN):
-                raise Unserved
-        self._newest_prepared = None
-        wide.verdict, wide.rejected, wide.rejects_all = None, None, False
-        if wide.prepared is not None:
-            verdict = ask_filter(plugin, wide.prepared, nodes, nodes.everything)
-            rejected = verdict.rejected if verdict.reasons else None
-            count = 0 if rejected is None else np.count_nonzero(rejected)
-            if rejected is not None and count:
-                wide.verdict, wide.rejected = verdict, rejected
-                wide.rejects_all = count == len(rejected)
-
     def _ask_scores(self) -> None:
         self.columns: list[ScoreColumn] = []
-        self.relative: list[RelativeScore] = []
+        self.relative = RelativeScores(self.profile, self._cluster)
         for plugin, weight in self.profile.score:
             watch = ask_watch(plugin, self.pod, self._nodes)
             if is_kept(plugin):
                 self._add_column(plugin, watch, weight)
             else:
-                prepares, levels = isinstance(plugin, PreScore), may_find_levels(plugin)
-                score = RelativeScore(plugin, watch, weight, prepares, levels)
-                score.is_active = self._may_score(score)
-                self.relative.append(score)
+                self.relative.add(plugin, watch, weight, self.pod)
         self.scores = ClassScores(self.columns, self.bits, self._nodes)
 
     def _add_column(self, plugin: Score[Any], watch: int, weight: int) -> None:
-        prepared = self._pre_score(plugin, isinstance(plugin, PreScore))
+        prepared = self._pre_score(plugin)
         self._stances.note(plugin, self.pod, Point.SCORE, watch, skips=prepared is None)
         if prepared is not None:
             ask = make_caller(self.profile.observer, SCORE)
@@ -247,8 +206,8 @@ class PodClass:
                 )
             )
 
-    def _pre_score(self, plugin: Any, prepares: bool) -> Any:
-        if not prepares:
+    def _pre_score(self, plugin: Score[Any]) -> Any:
+        if not isinstance(plugin, PreScore):
             return self.pod
         return ask_pre_score(plugin, self.pod, self._nodes, self._nodes.rows)
 
@@ -313,53 +272,19 @@ class PodClass:
 
     def _refresh_wide(self, union: int, unlike: Sequence[Plugin] = ()) -> None:
         """Asks the wide plugins again that read such changes, or tell the pod from the last one."""
-        pod, nodes = self.pod, self._nodes
-        is_same = True
-        for wide in self.wide_filters:
-            if wide.watch & union or wide.plugin in unlike:
-                watched, skipped = wide.watch, wide.prepared is None
-                wide.watch = ask_watch(wide.plugin, pod, nodes)
-                self._ask_wide(wide)
-                is_same &= wide.watch == watched and (wide.prepared is None) == skipped
-        self._note_rejections()
-        for score in self.relative:
-            is_unlike = score.is_due or score.plugin in unlike
-            if score.watch & union or is_unlike:
-                # No score is asked about a pod that fits nowhere.
-                score.is_due = self.fits_nowhere
-                if score.is_due:
-                    continue
-                watched, was_active = score.watch, score.is_active
-                score.watch = ask_watch(score.plugin, pod, nodes)
-                # An active score is asked for every pod, and `ask_relatively` notes when it skips.
-                stays = was_active and not is_unlike
-                score.is_active = stays or self._may_score(score)
-                is_same &= score.watch == watched and score.is_active == was_active
+        pod, wide = self.pod, self.wide_filters
+        is_same = wide.refresh(pod, union, unlike)
+        is_same &= self.relative.refresh(pod, union, unlike, fits_nowhere=wide.reject_all)
         if unlike:
             self.pre_filtered = self.newest_prepared()
         if not is_same:
             self._look_wide()
         self._count_unrejected()
 
-    def _note_rejections(self) -> None:
-        """Notes what the wide filters reject."""
-        rejecting = [wide for wide in self.wide_filters if wide.rejected is not None]
-        #: The rows that each of them rejects, if it rejects any.
-        self._rejections = [wide.rejected for wide in rejecting if wide.rejected is not None]
-        #: Whether one of them rejects every row.
-        self.fits_nowhere = any(wide.rejects_all for wide in rejecting)
-
-    def _may_score(self, score: RelativeScore) -> bool:
-        """Returns whether a relative score may add something for such pods."""
-        plugin = score.plugin
-        if not ignores_feasible_rows(plugin):
-            return True
-        return self._pre_score(plugin, score.prepares) is not None
-
     def _count_unrejected(self) -> None:
         """Counts the pods in succession for which no wide filter rejects a row."""
         if not self.is_narrow:
-            self._unrejected = 0 if self._rejections else self._unrejected + 1
+            self._unrejected = 0 if self.wide_filters.rejections else self._unrejected + 1
             # Making a ranking takes long, so it must serve several pods.
             self.is_ranked = self.has_own_totals and self._unrejected >= _WORTH_RANKING
 
@@ -371,13 +296,14 @@ class PodClass:
         # The kinds of change that concern more than the row that changed.
         self._beyond_watch = self._wide_watch | self._stances.watch | self._far_watch
         wide = sum(each.prepared is not None for each in self.wide_filters)
+        self._active_scores = self.relative.count_active()
         per_row = _ROW_BYTES + _COLUMN_BYTES * len(self.columns) + _WIDE_BYTES * wide
         if any(each.is_active and each.has_levels for each in self.relative):
             per_row += LEVEL_BYTES
         #: How many bytes the class takes, at most, if plugins prepare no more than some columns.
         self.size = _BYTES + per_row * len(self.bits)
         #: Whether the total of a row depends on that row alone.
-        self.has_own_totals = not any(each.is_active for each in self.relative)
+        self.has_own_totals = not self._active_scores
         #: Whether the bits alone say where such pods fit: no wide filter is active.
         self.is_narrow = not wide
         self._unrejected = 0
@@ -477,10 +403,15 @@ class PodClass:
 
     # Choosing
 
+    @property
+    def fits_nowhere(self) -> bool:
+        """Returns whether a wide filter rejects every row."""
+        return self.wide_filters.reject_all
+
     def feasible(self) -> Mask:
         """Returns for each row whether such a pod fits, without regard to nominated pods."""
         fits: Mask = self.bits == 0
-        for rejected in self._rejections:
+        for rejected in self.wide_filters.rejections:
             fits &= ~rejected
         return fits
 
@@ -488,18 +419,18 @@ class PodClass:
         """Returns whether such a pod fits on a row, without regard to nominated pods."""
         if self.bits.item(row):
             return False
-        return not any(rejected[row] for rejected in self._rejections)
+        return not any(rejected[row] for rejected in self.wide_filters.rejections)
 
     def feasible_among(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Returns those of some rows where such a pod fits, without regard to nominated pods."""
         fits = self.bits[rows] == 0
-        for rejected in self._rejections:
+        for rejected in self.wide_filters.rejections:
             fits &= ~rejected[rows]
         return rows[fits]
 
     def list_feasible(self) -> NDArray[np.intp]:
         """Returns the rows where such a pod fits, without regard to nominated pods."""
-        if self._rejections:
+        if self.wide_filters.rejections:
             return self._list(self.feasible())
         if self._unrejected_rows is None:
             self._unrejected_rows = self._list(self.bits == 0)
@@ -549,63 +480,20 @@ class PodClass:
 
     def ask_relatively(self, pod: Pod, feasible: NDArray[np.intp]) -> list[RelativeAnswer]:
         """Returns the answers of the scores that depend on which rows are feasible."""
-        answers: list[RelativeAnswer] = []
-        ask = make_caller(self.profile.observer, SCORE)
-        for score in self.relative:
-            if not score.is_active:
-                continue
-            plugin: Any = score.plugin
-            prepared: Any = pod
-            if score.prepares:
-                prepared = ask_pre_score(plugin, pod, self._nodes, feasible)
-            if prepared is not None:
-                levels = (
-                    ask_levels(plugin, prepared, self._nodes, ask) if score.has_levels else None
-                )
-                answers.append(RelativeAnswer(score, prepared, levels))
-            elif ignores_feasible_rows(plugin):
-                score.is_active = False
-                self._look_wide()
+        answers = self.relative.ask(pod, feasible)
+        if self.relative.count_active() != self._active_scores:
+            self._look_wide()
         return answers
 
     def choose_by_level(self, answers: list[RelativeAnswer], ranking: DomainBatch) -> int | None:
         """Returns the best of all rows that no filter rejects; None without a ranking by levels."""
-        levels = answers[0].levels if len(answers) == 1 else None
-        if levels is None or not levels.are_kept or self._rejections:
+        if self.wide_filters.rejections:
             return None
-        score, prepared, _ = answers[0]
-        ranked = self.scores.rank_levels(ranking, levels.places, self._cluster.changes)
-        occurring = ranked.occurring
-        if not 0 <= occurring.item(0) <= occurring.item(-1) < len(levels.numbers):
-            return None
-        normal = ask_normalize(score.plugin, prepared, levels.numbers[occurring])
-        return ranked.best((normal * score.weight).tolist())
+        return self.relative.choose_by_level(answers, self.scores, ranking)
 
     def add_relatively(self, answers: list[RelativeAnswer], feasible: NDArray[np.intp]) -> Scores:
         """Returns what relative scores add to the totals of feasible rows."""
-        rows = self._widen(feasible)
-        added: Scores | None = None
-        ask = make_caller(self.profile.observer, SCORE)
-        for answer in answers:
-            numbers = self._find_relative(answer, rows, ask)
-            added = numbers if added is None else added + numbers
-        return np.zeros(len(feasible), np.int64) if added is None else added
-
-    def _find_relative(self, answer: RelativeAnswer, rows: Rows, ask: Caller) -> Scores:
-        """Returns what one relative score adds to the totals of rows."""
-        score, prepared, levels = answer
-        plugin, nodes = score.plugin, self._nodes
-        if levels is None:
-            raw = ask_score(plugin, prepared, nodes, rows, ask)
-            return ask_normalize(plugin, prepared, raw) * score.weight
-        # There are far fewer distinct numbers than rows, so only these are normalised.
-        places = levels.places[rows]
-        occurring = find_occurring(plugin, levels, places)
-        numbers = np.zeros(len(levels.numbers), np.int64)
-        normal = ask_normalize(plugin, prepared, levels.numbers[occurring])
-        numbers[occurring] = normal * score.weight
-        added: Scores = numbers.take(places)
-        return added
+        return self.relative.add_up(answers, self._widen(feasible))
 
     def prepare_for(self, pod: Pod) -> PreFiltered | None:
         """Returns what is prepared for a pod of the class, which may have volumes of its own.
@@ -621,43 +509,4 @@ class PodClass:
 
     def newest_prepared(self) -> PreFiltered:
         """Returns what is prepared for the filters, with the newest values for wide filters."""
-        if self._newest_prepared is not None:
-            return self._newest_prepared
-        prepared = dict(self.pre_filtered.prepared)
-        skipped = set(self.pre_filtered.skipped)
-        for wide in self.wide_filters:
-            if wide.prepares:
-                name = wide.plugin.name
-                prepared.pop(name, None)
-                skipped.discard(name)
-                if wide.prepared is None:
-                    skipped.add(name)
-                else:
-                    prepared[name] = wide.prepared
-        self._newest_prepared = PreFiltered(prepared, frozenset(skipped))
-        return self._newest_prepared
-
-
-def read_changes(
-    log: ChangeLog, generation: int
-) -> tuple[dict[int, int] | RowChanges, int, int] | None:
-    """Returns the rows that changed, the changes of the whole cluster, and all kinds in one number.
-
-    Few rows are returned as a dictionary, because plugins are asked about them one by one. None if
-    the log has dropped some of these changes.
-    """
-    newest = log.newest
-    if log.generation - generation == 1 and newest is not None and newest[0] != EVERYWHERE:
-        return {newest[0]: newest[1]}, 0, newest[1]
-    if log.generation - generation > _CHANGE_BY_CHANGE:
-        many = log.gather(generation)
-        if many is None:
-            return None
-        changed = many if len(many.rows) > _ROW_BY_ROW else many.by_row()
-        return changed, many.everywhere, many.everywhere | many.unite()
-    few = log.since(generation)
-    if few is None:
-        return None
-    everywhere = few.pop(EVERYWHERE, 0)
-    union = everywhere | unite(few.values())
-    return (RowChanges.of(few) if len(few) > _ROW_BY_ROW else few), everywhere, union
+        return self.wide_filters.newest_prepared()
