@@ -70,9 +70,9 @@ _DEAD = np.int64(1) << np.int64(62)
 
 # The bytes of a class besides its columns: what plugins prepared, and their answers by figures.
 _BYTES = 65_536
-# The bytes per row: for the bits, plain scores, totals and rankings; for the numbers of a score;
-# for the verdict of a wide filter and what it prepared.
-_ROW_BYTES = 24 + RANKED_BYTES
+# The bytes per row: for the bits, plain scores, totals, verdicts of row filters and rankings; for
+# the numbers of a score; for the verdict of a wide filter and what it prepared.
+_ROW_BYTES = 24 + 8 + RANKED_BYTES
 _COLUMN_BYTES = 8
 _WIDE_BYTES = 9
 
