@@ -163,7 +163,7 @@ def test_updates_of_a_running_pod(update: dict[str, Any], kinds: Change) -> None
 
 def test_what_nobody_reads_is_not_noted() -> None:
     made = cluster(node("one"), pod("p", node="one"))
-    made.changes.heed(Change.LABELS | Change.POD_STATUS)
+    made.changes.limit_to(Change.LABELS | Change.POD_STATUS)
     before = made.changes.generation
     made.put_pod(pod("p", node="one", metadata={"annotations": {"a": "b"}}))
     made.put_node(node("one", status={"conditions": [{"type": "Ready", "status": "False"}]}))

@@ -167,7 +167,7 @@ def test_a_pod_is_annotated_anew(handle: type[Handle[Any]], annotation: str, kin
     made.put_node(node("a"))
     made.extended.custom.put(status("a", 5))
     made.put_pod(pod("p", node="a", metadata={"annotations": {"slots": "1"}}))
-    made.changes.heed(Change.NONE)
+    made.changes.limit_to(Change.NONE)
     before = made.changes.generation
     annotations = {"slots": "1", annotation: "3"}
     made.put_pod(pod("p", node="a", metadata={"annotations": annotations}))

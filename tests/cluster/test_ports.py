@@ -66,7 +66,7 @@ def test_a_port_that_many_hold_can_be_held_on_rows_that_come_later() -> None:
 def test_a_copy_can_be_changed() -> None:
     made = cluster(node("one"), listening("p", "one", WEB))
     copy = made._state.ports.copy()
-    copy.vacate([WEB], 0, 1)
+    copy.free_entirely([WEB], 0, 1)
 
     assert not any(users for users in copy.conflicting(WEB))
     assert taken(made, WEB) == [True]

@@ -121,7 +121,7 @@ def test_a_failed_pod_can_be_gated_on_return(queue: Queue, door: Door) -> None:
     queue.give_back(queued, pod=queued.pod, attempt=FailedAttempt(), now=0.0)
 
     assert places(queue) == {"a": "gated"}
-    assert queued.blamed == {"Gate"}
+    assert queued.waking_plugins == {"Gate"}
 
 
 def test_a_gated_pod_that_hears_of_the_same_again_stays_as_it_is(queue: Queue, door: Door) -> None:
@@ -144,5 +144,5 @@ def test_a_gated_pod_may_be_held_by_another_plugin_later(queue: Queue, door: Doo
 
     queued = queue.get(pod("a").uid)
     assert queued is not None
-    assert (queued.gated_by, set(queued.blamed)) == ("Other", {"Gate", "Other"})
+    assert (queued.gated_by, set(queued.waking_plugins)) == ("Other", {"Gate", "Other"})
     queue.check()

@@ -40,7 +40,7 @@ class Known:
     arrival: int
     errors: int = 0
     rejected: int = 0
-    blamed: frozenset[str] = frozenset()
+    waking_plugins: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
     gated_by: str = ""
     flushed: float = 0.0
@@ -82,7 +82,7 @@ class Model:
     def admits(self, known: Known) -> bool:
         known.gated_by = self.closed_by
         if self.closed_by:
-            known.blamed |= {self.closed_by}
+            known.waking_plugins |= {self.closed_by}
             known.place = "gated"
         return not self.closed_by
 
@@ -95,12 +95,12 @@ class Model:
         if known.expiry < floor(now):
             self.make_active(known)
         elif not self.pops_early or self.admits(known):
-            known.place = "backoff" if known.blamed | known.pending else "error backoff"
+            known.place = "backoff" if known.waking_plugins | known.pending else "error backoff"
 
     def told(self, known: Known, event: str, now: float) -> None:
         if event in known.pending:
             self.make_active(known)
-        elif event in known.blamed:
+        elif event in known.waking_plugins:
             self.wake(known, now)
 
     def hear(self, event: str, now: float) -> None:
@@ -141,23 +141,23 @@ class Model:
             return None
         known = ready[0]
         known.place, known.gated_by, known.missed = "in flight", "", []
-        known.blamed = known.pending = frozenset()
+        known.waking_plugins = known.pending = frozenset()
         return known
 
     def give_back(
-        self, known: Known, blamed: frozenset[str], pending: frozenset[str], now: float
+        self, known: Known, waking_plugins: frozenset[str], pending: frozenset[str], now: float
     ) -> None:
         missed = set(known.missed or ())
         self.arrivals += 1
         known.timestamp, known.arrival, known.missed = now, self.arrivals, None
-        known.blamed, known.pending, known.place = blamed, pending, "unschedulable"
-        if blamed | pending:
+        known.waking_plugins, known.pending, known.place = waking_plugins, pending, "unschedulable"
+        if waking_plugins | pending:
             known.rejected, known.errors = known.rejected + 1, 0
         else:
             known.errors += 1
         if missed & pending:
             self.make_active(known)
-        elif "*" in missed or missed & blamed or not blamed | pending:
+        elif "*" in missed or missed & waking_plugins or not waking_plugins | pending:
             self.wake(known, now)
 
 

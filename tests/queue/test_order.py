@@ -75,7 +75,11 @@ def test_verdicts_are_forgotten_when_a_pod_is_popped() -> None:
 
     queued = popped(queue, 1.0)
 
-    assert (queued.blamed, queued.attempts, queued.unschedulable_count) == (frozenset(), 2, 1)
+    assert (queued.waking_plugins, queued.attempts, queued.unschedulable_count) == (
+        frozenset(),
+        2,
+        1,
+    )
 
 
 def test_a_recreated_pod_replaces_the_older_of_its_name() -> None:

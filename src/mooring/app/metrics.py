@@ -236,7 +236,7 @@ class Metrics:
 
 def _blames(waiting: Iterable[QueuedPod]) -> Iterator[tuple[str, str]]:
     for queued in waiting:
-        for plugin in queued.blamed:
+        for plugin in queued.waking_plugins:
             yield plugin, queued.pod.spec.scheduler_name
 
 

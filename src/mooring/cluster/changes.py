@@ -142,14 +142,14 @@ class ChangeLog:
         #: The row and the kinds of the last change; None if it is not known.
         self.newest: tuple[int, int] | None = None
         #: The kinds of change that are noted.
-        self.heeded = -1
+        self.noted_kinds = -1
 
-    def heed(self, kinds: int) -> None:
+    def limit_to(self, kinds: int) -> None:
         """Sets the kinds of change that plugins read; of frequent kinds, no others are noted."""
-        self.heeded = ~(_ON_DEMAND & ~int(kinds))
+        self.noted_kinds = ~(_ON_DEMAND & ~int(kinds))
 
     def note(self, row: int, kinds: int) -> None:
-        if not kinds & self.heeded:
+        if not kinds & self.noted_kinds:
             return
         self._rows.append(row)
         self._kinds.append(kinds)

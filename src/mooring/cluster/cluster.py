@@ -404,7 +404,7 @@ class Cluster:
         if row is None:
             self._on_unknown_nodes[pod.node_name][pod.uid] = pod
             return
-        if self.changes.heeded & RETOLD:
+        if self.changes.noted_kinds & RETOLD:
             kinds = find_retold(known, pod)
             if kinds:
                 self.changes.note(row, kinds)

@@ -94,7 +94,7 @@ class PortColumns:
             if amount < 0 and not users:
                 self._drop((protocol, port), address)
 
-    def vacate(self, ports: Iterable[HostPort], row: int, capacity: int) -> None:
+    def free_entirely(self, ports: Iterable[HostPort], row: int, capacity: int) -> None:
         """Frees ports on a row, even if other pods hold them there."""
         for address, protocol, port in ports:
             self._users[protocol, port][address].set(row, 0, capacity)

@@ -53,7 +53,7 @@ class WhatIf(Nodes):
         self.extended.remove_pod(pod, row)
         if pod.spec.host_ports:
             # As in kube-scheduler, where a node's ports are a set, not a count.
-            self._writable_ports().vacate(pod.spec.host_ports, row, len(self.alive))
+            self._writable_ports().free_entirely(pod.spec.host_ports, row, len(self.alive))
 
     def shift(self, rows: NDArray[np.intp], usage: Usage) -> None:
         """Changes what is used on many rows at once; a place of `usage` is one of `rows`.
@@ -99,7 +99,7 @@ class WhatIf(Nodes):
         return self.volume_use
 
 
-def imagine_facts(nodes: Nodes, row: int, change: Usage, at: int) -> RowFacts | None:
+def predict_facts(nodes: Nodes, row: int, change: Usage, at: int) -> RowFacts | None:
     """Returns a row in plain numbers with a change of what is used there; None if one is too large.
 
     What pods count for in scoring stays as it is.
@@ -112,7 +112,7 @@ def imagine_facts(nodes: Nodes, row: int, change: Usage, at: int) -> RowFacts | 
     return RowFacts(row, known.allocatable, requested, known.nonzero_requested)
 
 
-def imagine_pods(
+def predict_facts_with_pods(
     nodes: Nodes, row: int, gone: Iterable[Pod], come: Iterable[Pod]
 ) -> RowFacts | None:
     """Returns a row in plain numbers without some pods and with others; None if a sum is too large.

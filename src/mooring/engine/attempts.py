@@ -190,7 +190,7 @@ class Attempts:
         self._observer.victims_found(POD, len(remedy.victims), disruptions, remedy.violations)
         preemptor, placed = PodRef.to(pod), []
         for victim in victims:
-            if not self.oust(victim, remedied.plugin, now):
+            if not self.take_back_victim(victim, remedied.plugin, now):
                 placed.append(victim)
                 continue
             where = remedy.node_name, profile.name, " (in kube-scheduler memory)."
@@ -290,7 +290,7 @@ class Attempts:
         """Undoes a placement that was not announced to anybody."""
         self._take_back(placed)
 
-    def oust(self, victim: Pod, plugin: str, now: float) -> bool:
+    def take_back_victim(self, victim: Pod, plugin: str, now: float) -> bool:
         """Takes back a victim that waits for its binding; returns whether it was one."""
         waiting = self.waiting.get(victim.uid)
         if waiting is not None:

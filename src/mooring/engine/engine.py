@@ -108,7 +108,7 @@ class Engine:
             *(each for profile in self.profiles.values() for each in collect_remarks(profile)),
         ]
         self._emit: Callable[[Action], None] = self._outbox.append
-        self.cluster.changes.heed(unite(each.reads for each in self.profiles.values()))
+        self.cluster.changes.limit_to(unite(each.reads for each in self.profiles.values()))
         settings = settings or class_settings(configuration)
         #: What is kept for like pods of all profiles.
         self.answers = AnswerCache(settings.most_bytes)

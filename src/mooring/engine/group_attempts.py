@@ -290,7 +290,7 @@ class GroupAttempts:
         )
         for victim in victims:
             event = actions.make_group_preemption_event(victim, group, profile.name)
-            if self._attempts.oust(victim, remedy.plugin, now):
+            if self._attempts.take_back_victim(victim, remedy.plugin, now):
                 self._emit(event)
             else:
                 known.events[victim.uid] = event
@@ -326,7 +326,7 @@ class GroupAttempts:
             return
         known.events.pop(victim_uid, None)
         self._finish(group_uid, "error", now)
-        self._queue.hurry(known.key, now)
+        self._queue.activate_group(known.key, now)
 
     def _finish(self, group_uid: str, result: str, now: float) -> None:
         known = self._evictions[group_uid]

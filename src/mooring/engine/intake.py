@@ -54,13 +54,13 @@ class Intake:
         cluster: Cluster,
         queue: Queue,
         profiles: Container[str],
-        vanished: Callable[[Pod, float], None],
+        end_assumed: Callable[[Pod, float], None],
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._profiles = profiles
         #: Called when a pod that is assumed on a node is deleted before it is bound.
-        self._vanished = vanished
+        self._end_assumed = end_assumed
         #: The newest form of every pod that has no node yet and is ours to schedule, by uid.
         self.pending: dict[str, Pod] = {}
         #: Exclusive pods by uid that were bound around us, as their objects are.
@@ -247,7 +247,7 @@ class Intake:
         self._cluster.expect(pod)
         if self._cluster.pod(pod.uid) is not None:
             if pod.terminating and not (before is not None and before.terminating):
-                self._vanished(pod, now)
+                self._end_assumed(pod, now)
         elif before is None:
             nominated = pod.status.nominated_node_name
             if nominated or self._cluster.nodes.nominations.are_there:
@@ -277,7 +277,7 @@ class Intake:
         self._cluster.forget_claims(waiting.uid)
         self._nominate(waiting, "", now)
         if self._cluster.is_assumed(pod.uid):
-            self._vanished(waiting, now)
+            self._end_assumed(waiting, now)
             # One that is bound already is on its way no more, and no watch will tell of its node.
             self.take_back(pod.uid, now)
         return (UNSCHEDULED_POD_DELETE,)

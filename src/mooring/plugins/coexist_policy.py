@@ -141,7 +141,7 @@ class CoexistPolicy(
         return None
 
     def filter(self, prepared: CoexistStanding, nodes: Nodes, rows: Rows) -> Verdict:
-        exclusive, ordinary = _strangers(prepared, nodes)
+        exclusive, ordinary = _count_others(prepared, nodes)
         repelled = nodes.nothing(rows)
         if prepared.is_ordinary:
             repelled = exclusive[rows] > 0
@@ -240,7 +240,7 @@ class CoexistPolicy(
         return unknown_policy(pod) is None
 
 
-def _strangers(
+def _count_others(
     standing: CoexistStanding, nodes: Nodes
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """int32[row] each: the exclusive and the ordinary pods that are not of the pod's group."""

@@ -166,7 +166,7 @@ class NodeResourcesFit(
 
     def see_cluster(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        nodes.device_decisions.heed_scores(self.scored_resources)
+        nodes.device_decisions.add_scored_resources(self.scored_resources)
 
     @property
     def scored_resources(self) -> dict[str, int]:

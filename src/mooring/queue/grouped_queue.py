@@ -346,7 +346,7 @@ class GroupedQueue(Queue):
         if entry is not None and entry.place is GATED:
             self._make_active(entry, _GROUP_CHANGE, now)
 
-    def hurry(self, key: GroupKey, now: float) -> None:
+    def activate_group(self, key: GroupKey, now: float) -> None:
         """Makes a group active whatever it waits for."""
         entry = self._entries.get(key)
         if entry is not None and entry.place not in (ACTIVE, IN_FLIGHT):
@@ -371,7 +371,7 @@ class GroupedQueue(Queue):
             if key is None:
                 alone.append(pod)
             else:
-                self.hurry(key, now)
+                self.activate_group(key, now)
         super().activate(alone, now)
 
     def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:

@@ -59,9 +59,9 @@ class Places:
         self._sort_key = sort_key
         self._tell_of_order = tell_of_order
         self._heaps: dict[Place, PodHeap | DividedHeap] = {
-            ACTIVE: PodHeap(self._distrust),
-            BACKOFF: PodHeap(self._distrust),
-            ERROR_BACKOFF: PodHeap(self._distrust),
+            ACTIVE: PodHeap(self._order_by_priority),
+            BACKOFF: PodHeap(self._order_by_priority),
+            ERROR_BACKOFF: PodHeap(self._order_by_priority),
         }
         self._divided: list[DividedHeap] = []
         self.unschedulable = UnschedulablePods(patience, listeners)
@@ -131,7 +131,7 @@ class Places:
         """Sets which pods can be held back. Call it before there are any."""
         assert not self._waiting, "pods wait already"
         for place in (ACTIVE, BACKOFF):
-            heap = self._heaps[place] = DividedHeap(self._distrust, divides)
+            heap = self._heaps[place] = DividedHeap(self._order_by_priority, divides)
             self._divided.append(heap)
 
     def hold_back(self, yes: bool) -> None:
@@ -179,7 +179,7 @@ class Places:
         else:
             heap.remove(uid)
 
-    def _distrust(self, error: BaseException) -> None:
+    def _order_by_priority(self, error: BaseException) -> None:
         """Orders all pods by priority and age from now on, because sort keys cannot be compared."""
         if self._sort_key is not by_priority:
             self._sort_key = by_priority
@@ -193,7 +193,7 @@ class Places:
         except PASSING:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
-            self._distrust(error)
+            self._order_by_priority(error)
             order = by_priority(queued.pod, queued.timestamp)
         if place is ACTIVE:
             return order

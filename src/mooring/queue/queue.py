@@ -144,7 +144,9 @@ class Queue:
     def rejections(self) -> Counter[tuple[str, str]]:
         """Counts waiting pods by the plugin and profile that rejected them."""
         return Counter(
-            (plugin, queued.pod.spec.scheduler_name) for queued in self for plugin in queued.blamed
+            (plugin, queued.pod.spec.scheduler_name)
+            for queued in self
+            for plugin in queued.waking_plugins
         )
 
     def count_remembered(self) -> Counter[str]:
@@ -441,7 +443,7 @@ class Queue:
             self._move(queued, UNSCHEDULABLE, label)
         elif answer is AFTER_BACKOFF and queued.backs_off(now):
             if not self.backoff.pops_early or self._is_admitted(queued, label):
-                early = queued.blamed and not queued.is_costly
+                early = queued.waking_plugins and not queued.is_costly
                 self._move(queued, BACKOFF if early else ERROR_BACKOFF, label)
         else:
             self._make_active(queued, label, now)

@@ -90,7 +90,7 @@ class Listeners:
         """Returns what must be equal, besides the template, for hints to answer pods alike."""
         if queued.is_costly:
             return queued.pod.uid
-        key = queued.pod.spec.scheduler_name, queued.blamed
+        key = queued.pod.spec.scheduler_name, queued.waking_plugins
         known = self._readers.get(key)
         if known is None:
             known = self._readers[key] = self._find_readers(*key)
@@ -113,7 +113,7 @@ class Listeners:
             return STAY
         if queued.is_costly:
             # What plugins say of such a pod may take as long as trying it, which waits its time.
-            return STAY if heard.keys().isdisjoint(queued.blamed) else AFTER_BACKOFF
+            return STAY if heard.keys().isdisjoint(queued.waking_plugins) else AFTER_BACKOFF
         if queued.pending and self._any_agrees(queued.pending, heard, queued.pod, queue_event):
             return AT_ONCE
         if self._any_agrees(queued.rejectors, heard, queued.pod, queue_event):
@@ -122,7 +122,7 @@ class Listeners:
 
     def answer_missed(self, queued: QueuedPod, missed: tuple[QueueEvent, ...] | None) -> WakeAnswer:
         """Returns what the events that a failed pod missed mean for it."""
-        if missed is None or not queued.blamed:
+        if missed is None or not queued.waking_plugins:
             return AFTER_BACKOFF
         best = STAY
         for queue_event in missed:

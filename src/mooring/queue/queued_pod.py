@@ -114,7 +114,7 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
     began: float = 0.0
 
     @property
-    def blamed(self) -> frozenset[str]:
+    def waking_plugins(self) -> frozenset[str]:
         """The plugins whose events can wake the pod."""
         return self.rejectors | self.pending if self.pending else self.rejectors
 
@@ -134,7 +134,7 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
         self.is_costly = attempt.delay > 0
         self.alike = attempt.alike
         self.was_flushed = False
-        if self.blamed:
+        if self.waking_plugins:
             self.unschedulable_count += 1
             self.consecutive_errors = 0
         else:

@@ -297,7 +297,7 @@ def _find_key(kind: Kind, queued: QueuedPod) -> Hashable:
 
 def _plugins(queued: QueuedPod) -> Iterable[str]:
     """Returns the plugins whose events can wake the pod."""
-    return (queued.gated_by,) if queued.place is GATED else queued.blamed
+    return (queued.gated_by,) if queued.place is GATED else queued.waking_plugins
 
 
 def _find_arrival(queued: QueuedPod) -> int:

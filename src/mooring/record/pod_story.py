@@ -103,7 +103,7 @@ class PodStory(ReplayListener):
                 queued.pod.key,
                 str(queued.place),
                 queued.attempts,
-                tuple(sorted(queued.blamed)),
+                tuple(sorted(queued.waking_plugins)),
                 _read_refusal(queued) or self._messages.get(queued.pod.uid, ""),
             )
 
@@ -137,7 +137,8 @@ class PodStory(ReplayListener):
         queued = self._engine.queue.get(self._uid)
         if not isinstance(action, RecordEvent) or queued is None or not queued.attempts:
             return ""
-        by = f", rejected by {', '.join(sorted(queued.blamed))}" if queued.blamed else ""
+        plugins = ", ".join(sorted(queued.waking_plugins))
+        by = f", rejected by {plugins}" if plugins else ""
         return f" (attempt {queued.attempts}{by})"
 
     def _add(self, at: float, text: str) -> None:

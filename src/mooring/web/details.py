@@ -233,7 +233,7 @@ def _describe_queued(queued: QueuedPod) -> PodDetail:
         queued.pod.key,
         queued.place.value,
         message=describe_wait(queued),
-        rejected_by=sorted(queued.blamed),
+        rejected_by=sorted(queued.waking_plugins),
         attempts=queued.attempts,
     )
 

@@ -140,9 +140,9 @@ def describe_wait(queued: QueuedPod) -> str:
     if queued.refusal is not None:
         return f"{queued.gated_by}: {queued.refusal.message}"
     message = _last_message(queued)
-    if message or not queued.blamed:
+    if message or not queued.waking_plugins:
         return message
-    return f"rejected by {', '.join(sorted(queued.blamed))}"
+    return f"rejected by {', '.join(sorted(queued.waking_plugins))}"
 
 
 def _last_message(queued: QueuedPod) -> str:

@@ -88,7 +88,7 @@ class DeviceDecisions(KnownDevices):
         for allocation in self._claims.release(pod_uid):
             self._count(allocation, -1)
 
-    def heed_scores(self, resources: Iterable[str]) -> None:
+    def add_scored_resources(self, resources: Iterable[str]) -> None:
         """Notes that nodes are scored by how many devices they have for these resources."""
         self.scored_resources |= set(resources)
 

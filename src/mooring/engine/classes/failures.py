@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Cluster, Figures, Scope
 from mooring.cluster.changes import Change, RowChanges, unite
-from mooring.cluster.what_if import imagine_facts
+from mooring.cluster.what_if import predict_facts
 from mooring.framework.attempt import Failed, Filtered, PreFiltered
 from mooring.framework.calls import ask_watch
 from mooring.framework.nominated import (
@@ -163,7 +163,7 @@ class KnownFailure:
             digests = self.failed.digests
             self.failed = Failed(prepared, self.failed.filtered, node_count, digests=digests)
             return
-        if known is None or known.is_worn:
+        if known is None or known.has_too_many_reasons:
             assert self.failed.filtered is not None, "filters were asked"
             known = self._refusals = Refusals(self.failed.filtered)
         for each in answers:
@@ -339,7 +339,7 @@ class Failures:
         figures: Figures | None = None
         if len(rows) == 1 and weight is not None and reads_figures(profile, pod, prepared, nodes):
             row = rows.item(0)
-            facts = imagine_facts(nodes, row, weight, row)
+            facts = predict_facts(nodes, row, weight, row)
             figures = None if facts is None else facts.figures
         if figures is None:
             return filter_crowded(profile, pod, prepared, nodes, rows)

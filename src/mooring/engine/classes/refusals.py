@@ -78,7 +78,7 @@ class Refusals:
         return sum(map(len, self._plugins.values()))
 
     @property
-    def is_worn(self) -> bool:
+    def has_too_many_reasons(self) -> bool:
         """Whether so many reasons were added that it is better to begin anew."""
         return len(self) > self._most
 

@@ -312,8 +312,8 @@ class ClassScores:
         """
         known = self._by_level
         if known is not None and known.ranking is ranking and known.places is places:
-            is_worn = known.changes_left < 0 or log.generation - known.generation > _MOST_BEHIND
-            changed = None if is_worn else log.since(known.generation)
+            is_too_old = known.changes_left < 0 or log.generation - known.generation > _MOST_BEHIND
+            changed = None if is_too_old else log.since(known.generation)
             if changed is not None:
                 changed.pop(EVERYWHERE, None)
                 known.catch_up(changed, log.generation)

@@ -293,7 +293,7 @@ def _view_queued(engine: Engine, queued: QueuedPod, now: float) -> QueueView:
         place=queued.place.value,
         attempts=queued.attempts,
         message=queued.message if refusal is None else refusal.message,
-        rejected_by=tuple(sorted(queued.blamed)) if refusal is None else (queued.gated_by,),
+        rejected_by=tuple(sorted(queued.waking_plugins)) if refusal is None else (queued.gated_by,),
         backoff_seconds=_seconds_until(queued.expiry + 1, now) if backs_off else 0.0,
         nominated_node=engine.cluster.nodes.nominations.node_of(queued.pod),
     )

@@ -91,7 +91,7 @@ class GangProtector:
         if due:
             key = min(due)[1]
             del self._refused[key]
-            self._queue.hurry(key, now)
+            self._queue.activate_group(key, now)
         times = [time for _, time in self._refused.values()]
         self._next = max(min(times, default=float("inf")), now + _PAUSE)
 

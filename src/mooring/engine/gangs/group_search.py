@@ -192,7 +192,7 @@ class _Packing:
 
     def _find(self, needed: int) -> dict[str, int] | None:
         wanted = self._choose_members(needed)
-        if self._is_hopeless(wanted) or not self._pack(wanted, 0, 0):
+        if self._lacks_room(wanted) or not self._pack(wanted, 0, 0):
             return None
         left = [iter(kind.members) for kind in self.kinds]
         return {next(left[kind]).uid: row for kind, row in zip(wanted, self.chosen, strict=True)}
@@ -205,7 +205,7 @@ class _Packing:
         ]
         return sorted(able[:needed], key=lambda kind: (-self.kinds[kind].share, kind))
 
-    def _is_hopeless(self, wanted: Sequence[int]) -> bool:
+    def _lacks_room(self, wanted: Sequence[int]) -> bool:
         """Whether even all that is free is not enough."""
         rows = self.takers[sorted(set(wanted))].any(axis=0)
         asked = self.takes[wanted].sum(axis=0)

@@ -184,7 +184,7 @@ def allocate(
         picks = _take_first(claims, pools)
         if picks is not None:
             return AllocationOutcome(AllocationFound.DEVICES, picks, steps)
-        if _is_hopeless(claims, pools):
+        if _lacks_devices(claims, pools):
             return _fail(pools, steps)
     search = DeviceSearch(claims, pools)
     try:
@@ -227,7 +227,7 @@ def _are_plain(pools: Sequence[SeenPool]) -> bool:
     return all(view.shape.is_plain and not shares for view, (_, _, shares) in pools)
 
 
-def _is_hopeless(claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]) -> bool:
+def _lacks_devices(claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]) -> bool:
     """Whether requests that accept the same devices want more of them than are free."""
     if not _are_plain(pools):
         return False

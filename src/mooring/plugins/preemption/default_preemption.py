@@ -224,14 +224,14 @@ def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     row = nodes.row(nodes.nominations.node_of(pod))
-    if row is None or _is_hopeless(row, failed):
+    if row is None or _cannot_be_helped(row, failed):
         return ""
     if any(makes_way(other, pod.priority) for other in nodes.pods(row).values()):
         return "not eligible due to a terminating pod on the nominated node."
     return ""
 
 
-def _is_hopeless(row: int, failed: Failed) -> bool:
+def _cannot_be_helped(row: int, failed: Failed) -> bool:
     """Whether the nominated node was rejected for something that evicting cannot change."""
     return failed.filtered is None or row not in failed.filtered.helpable_rows()
 

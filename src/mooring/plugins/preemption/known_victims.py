@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import EVERYWHERE, Change, Nodes
 from mooring.cluster.pods import PodTable
-from mooring.cluster.what_if import imagine_pods
+from mooring.cluster.what_if import predict_facts_with_pods
 from mooring.framework.calls import ask_recheck, ask_sign
 from mooring.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign
 from mooring.framework.points import active_filters
@@ -254,7 +254,7 @@ def _lacks_room(run: DryRun, row: int, lesser: Sequence[Pod], asked: Sequence[Fi
         for each in nodes.nominations.on(nodes.name(row)).values()
         if each.priority >= pod.priority and each.uid != pod.uid
     ]
-    facts = imagine_pods(nodes, row, lesser, coming)
+    facts = predict_facts_with_pods(nodes, row, lesser, coming)
     if facts is None:
         return False
     prepared = run.pre_filtered.prepared
