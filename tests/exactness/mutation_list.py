@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CLASSES = "src/mooring/engine/classes/classes.py"
+ROW_CHOICE = "src/mooring/engine/classes/row_choice.py"
 POD_CLASS = "src/mooring/engine/classes/pod_class.py"
 WIDE_FILTERS = "src/mooring/engine/classes/wide_filters.py"
 RELATIVE_SCORES = "src/mooring/engine/classes/relative_scores.py"
@@ -137,31 +138,31 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a ranking beside nominated pods",
-        CLASSES,
-        "if not nodes.nominations.are_there and kept.has_own_totals and self._settings.batches:",
-        "if kept.has_own_totals and self._settings.batches:",
+        ROW_CHOICE,
+        "if not nodes.nominations.are_there and kept.has_own_totals and self._batches:",
+        "if kept.has_own_totals and self._batches:",
     ),
     Mutation(
         "a ranking while others have a say",
-        CLASSES,
-        "if not nodes.nominations.are_there and kept.has_own_totals and self._settings.batches:",
-        "if not nodes.nominations.are_there and self._settings.batches:",
+        ROW_CHOICE,
+        "if not nodes.nominations.are_there and kept.has_own_totals and self._batches:",
+        "if not nodes.nominations.are_there and self._batches:",
     ),
     Mutation(
         "a ranking of rows that others reject",
-        CLASSES,
+        ROW_CHOICE,
         "ranking.best_where(kept.feasible())",
         "ranking.best()",
     ),
     Mutation(
         "classes ignore nominated pods",
-        CLASSES,
+        ROW_CHOICE,
         "            feasible = self._without_crowded(kept, pod, feasible)\n",
         "            pass\n",
     ),
     Mutation(
         "what was prepared at first is used for nominated pods",
-        CLASSES,
+        ROW_CHOICE,
         "pod, kept.newest_prepared()",
         "pod, kept.pre_filtered",
     ),
@@ -173,19 +174,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ties go to the last",
-        CLASSES,
+        ROW_CHOICE,
         "(scored.totals * count - of_row).argmax()",
         "(scored.totals * count + of_row).argmax()",
     ),
     Mutation(
         "turns outlive the visit order",
-        CLASSES,
+        ROW_CHOICE,
         "known is None or known[0] is not order or known[1].start != start",
         "known is None or known[1].start != start",
     ),
     Mutation(
         "turns ignore where they start",
-        CLASSES,
+        ROW_CHOICE,
         "known is None or known[0] is not order or known[1].start != start",
         "known is None or known[0] is not order",
     ),

@@ -18,10 +18,9 @@ from mooring.cluster import Cluster
 from mooring.engine import diagnosis
 from mooring.engine.actions import Report
 from mooring.engine.cycle import Found, Window, conclude, decide
-from mooring.framework.attempt import Failed, PreFiltered, Scored
-from mooring.framework.nominated import find_refused_by_nominated
-from mooring.framework.observe import FILTER, SCORE, PointTimer
-from mooring.framework.plugin import MAX_SCORE, Plugin
+from mooring.framework.attempt import Failed, PreFiltered
+from mooring.framework.observe import FILTER, PointTimer
+from mooring.framework.plugin import Plugin
 from mooring.framework.plugin_fence import PASSING, make_error
 from mooring.framework.points import fits_on, pre_filter
 from mooring.framework.profile import Profile
@@ -30,11 +29,10 @@ from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import SharedFailure
 
 from .answer_cache import MOST_BYTES, AnswerCache, Key
-from .batch import DomainBatch, Turns
 from .failures import Failures
 from .parts import Unserved
 from .pod_class import ALIKE, PodClass
-from .scores import MOST_KEY
+from .row_choice import RowChoice
 from .siblings import Siblings
 from .signature import SharedPart, Signer
 from .statistics import DecisionPath, Flush, Statistics
@@ -102,8 +100,7 @@ class Classes:
         self._asked: dict[int, str] = {}
         #: How many of their decisions a class of pods that are alike in part made, by signature.
         self._decided_in_part: Counter[int] = Counter()
-        self._visit: tuple[NDArray[np.intp], Turns] | None = None
-        self._largest_total = MAX_SCORE * sum(weight for _, weight in profile.score)
+        self._choice = RowChoice(profile, cluster, batches=settings.batches)
         self._siblings = Siblings(self._signer, self.statistics)
         #: The key of the last class, kept because like pods mostly follow each other.
         self._key = Key(profile.name, 0)
@@ -125,7 +122,7 @@ class Classes:
         """Forgets all answers, because the state that they were found from is gone."""
         self._cache.forget(self._profile.name)
         self._signer.forget()
-        self._visit = None
+        self._choice.forget()
 
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         """Returns the decision for a pod: that of `cycle.decide`, mostly with less work."""
@@ -206,7 +203,7 @@ class Classes:
         It is for decisions that do not depend on plugins alone, such as those with extenders. With
         `again`, the pod is not counted in the statistics, because it has been counted before.
         """
-        found = self._read(pod, window, lambda kept: self._list_feasible(kept, pod))
+        found = self._read(pod, window, lambda kept: self._choice.list_feasible(kept, pod))
         if found is None:
             return None
         kept, rows, path = found
@@ -242,12 +239,6 @@ class Classes:
             return None
         self._asked.setdefault(signature, pod.uid)
         return kept, answer, DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
-
-    def _list_feasible(self, kept: PodClass, pod: Pod) -> NDArray[np.intp]:
-        rows = kept.list_feasible()
-        if self._cluster.nodes.nominations.are_there:
-            rows = self._without_crowded(kept, pod, rows)
-        return rows
 
     def sweep(self) -> None:
         """Drops the classes that had no pod since the last sweep, with their failures."""
@@ -389,7 +380,7 @@ class Classes:
         try:
             kept = self._bring_up_to_date(key, known, pod, own)
             nowhere = _COLUMNS, None
-            path, row = nowhere if kept.fits_nowhere else self._choose(kept, pod, window)
+            path, row = nowhere if kept.fits_nowhere else self._choice.choose(kept, pod, window)
         except BaseException:
             # Answers of which only a part is up to date cannot be used.
             self._cache.discard(key)
@@ -493,94 +484,6 @@ class Classes:
         """Returns whether only the row has changed on which the class placed its last pod."""
         changed = self._cluster.changes.since(kept.generation)
         return changed is not None and changed.keys() <= {kept.last_row}
-
-    def _choose(self, kept: PodClass, pod: Pod, window: Window) -> tuple[DecisionPath, int | None]:
-        """Returns how the best row is found, and the row; None if there is none."""
-        nodes, rows = self._cluster.nodes, window.rows
-        if not nodes.nominations.are_there and kept.has_own_totals and self._settings.batches:
-            chosen = self._choose_ranked(kept, window)
-            if chosen is not None:
-                return chosen
-        feasible = kept.list_feasible() if rows is None else kept.feasible_among(rows)
-        if nodes.nominations.are_there:
-            feasible = self._without_crowded(kept, pod, feasible)
-        if len(feasible) <= 1:
-            return _COLUMNS, int(feasible[0]) if len(feasible) else None
-        turns = self._turns(window.start)
-        with PointTimer(self._observer, SCORE, self._profile.name):
-            # Rows are ranked only when they are asked about twice in succession. `_choose_ranked`
-            # asks about the domain; asking about all rows in between would prevent its ranking.
-            is_own = rows is not None and kept.has_own_totals
-            ranking = None if is_own else self._rank_all(kept, turns)
-            if ranking is None:
-                return _COLUMNS, self._take_first(kept.scored(pod, feasible), turns)
-            answers = kept.ask_relatively(pod, feasible)
-            if rows is None and not nodes.nominations.are_there:
-                row = kept.choose_by_level(answers, ranking)
-                if row is not None:
-                    return _COLUMNS, row
-            added = kept.add_relatively(answers, feasible)
-        is_everything = feasible is kept.scores.everything
-        return _COLUMNS, ranking.best_with(added, None if is_everything else feasible)
-
-    def _rank_all(self, kept: PodClass, turns: Turns) -> DomainBatch | None:
-        """Returns a ranking of all rows by their own scores; None if no such ranking is kept.
-
-        These are the scores that do not depend on other rows.
-        """
-        if not self._settings.batches or self._largest_total * len(turns.turn_of) >= MOST_KEY // 2:
-            return None
-        return kept.scores.rank_among(kept.scores.everything, turns)
-
-    def _take_first(self, scored: Scored, turns: Turns) -> int:
-        """Returns the row with the highest total, of equal ones the first, as `first_best` does."""
-        rows, of_row = scored.rows, turns.of_row
-        count = len(of_row)
-        if len(rows) == count and self._largest_total * count < MOST_KEY:
-            # These are all rows, in order. One number per row contains total and turn, as in a
-            # ranking. If many totals are equal, this is faster than finding all of the best.
-            return rows.item((scored.totals * count - of_row).argmax())
-        best = scored.best()
-        return best.item(of_row[best].argmin() if len(best) > 1 else 0)
-
-    def _choose_ranked(
-        self, kept: PodClass, window: Window
-    ) -> tuple[DecisionPath, int | None] | None:
-        """Returns what `_choose` does, by a ranking of rows; None if no ranking is worth making."""
-        rows, visit, scores = window.rows, self._turns(window.start), kept.scores
-        if rows is None and kept.is_ranked:
-            return _BATCH, scores.best(visit)
-        if rows is not None and not kept.is_ranked:
-            return None
-        ranking = scores.rank_among(scores.everything if rows is None else rows, visit)
-        if ranking is None:
-            return None
-        if rows is None:
-            return _COLUMNS, ranking.best_where(kept.feasible())
-        return _BATCH, ranking.best()
-
-    def _turns(self, start: int) -> Turns:
-        """Returns the visit order from a start; all classes share it until a node comes or goes."""
-        nodes = self._cluster.nodes
-        order = nodes.order
-        known = self._visit
-        if known is None or known[0] is not order or known[1].start != start:
-            turns = Turns.of(order, nodes.count(nodes.everything), start)
-            known = self._visit = order, turns
-        return known[1]
-
-    def _without_crowded(
-        self, kept: PodClass, pod: Pod, feasible: NDArray[np.intp]
-    ) -> NDArray[np.intp]:
-        """Returns the feasible rows where the pod also fits beside the pods nominated to them."""
-        crowded = find_refused_by_nominated(
-            self._profile, pod, kept.newest_prepared(), self._cluster.nodes, feasible
-        )
-        if not len(crowded):
-            return feasible
-        refused = np.zeros(len(self._cluster.nodes.alive), np.bool_)
-        refused[crowded] = True
-        return feasible[~refused[feasible]]
 
     # Verifying
 
