@@ -54,7 +54,7 @@ class Bench(Runs):
                 self._folder,
                 case(*operations, **more),
                 large=LARGE_POD,
-                urgent=URGENT_POD,
+                important=URGENT_POD,
                 tainted=TAINTED_NODE,
                 plain=PLAIN_NODE,
                 service=SERVICE,
@@ -131,7 +131,7 @@ def test_a_pod_that_stays_pending_fails_the_run(bench: Bench) -> None:
 
 def test_a_pod_that_is_evicted_is_gone_and_counts_as_placed(bench: Bench) -> None:
     low = {**LARGE, "namespace": "ns", "count": 6}
-    urgent = {**MEASURED, "namespace": "ns", "podTemplatePath": "urgent.yaml"}
+    urgent = {**MEASURED, "namespace": "ns", "podTemplatePath": "important.yaml"}
     result = bench.of(NODES, low, urgent)
 
     assert result.measured[0].placed == 4
