@@ -90,7 +90,7 @@ async def test_a_deployment_rolls_out_and_a_node_drains(
         running(tmp_path / "manager", *manager),
         mooring(tmp_path / "log", access, "--leader-elect=false"),
     ):
-        await hollow.logged("Looking after 2 nodes, 2 of them new")
+        await hollow.logged("Serving 2 nodes, 2 of them new")
         await admin.request("POST", _DEPLOYMENTS, deployment(4))
         await settle(hollow, admin, "registry.example/web:1", 4)
         newer = deployment(4)
