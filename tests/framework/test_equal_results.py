@@ -27,8 +27,8 @@ def result(*layers: Layer) -> Filtered:
 
 
 def test_results_that_were_found_anew_say_the_same() -> None:
-    assert result().says_as(result())
-    assert result(layer(), layer(MEMORY)).says_as(result(layer(), layer(MEMORY)))
+    assert result().agrees_with(result())
+    assert result(layer(), layer(MEMORY)).agrees_with(result(layer(), layer(MEMORY)))
 
 
 @pytest.mark.parametrize(
@@ -47,5 +47,5 @@ def test_results_that_were_found_anew_say_the_same() -> None:
     ids=["reason", "code", "rows", "first", "plugin", "layers", "feasible", "array", "amended"],
 )
 def test_results_that_differ_in_anything_do_not(other: Filtered) -> None:
-    assert not result().says_as(other)
-    assert not other.says_as(result())
+    assert not result().agrees_with(other)
+    assert not other.agrees_with(result())

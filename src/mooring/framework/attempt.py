@@ -43,11 +43,11 @@ class Layer(msgspec.Struct, frozen=True):
     verdict: Verdict
     decided: Mask
 
-    def says_as(self, other: Layer) -> bool:
+    def agrees_with(self, other: Layer) -> bool:
         """Whether another layer for the same rows gives the same reasons for each."""
         return (
             self.plugin == other.plugin
-            and self.verdict.says_as(other.verdict)
+            and self.verdict.agrees_with(other.verdict)
             and self.decided.tobytes() == other.decided.tobytes()
         )
 
@@ -76,7 +76,7 @@ class Filtered(msgspec.Struct, frozen=True):
     def feasible_rows(self) -> NDArray[np.intp]:
         return self.rows[self.feasible]
 
-    def says_as(self, other: Filtered) -> bool:
+    def agrees_with(self, other: Filtered) -> bool:
         """Whether another result for the same array of rows gives the same reasons for each."""
         return (
             self.rows is other.rows
@@ -84,7 +84,7 @@ class Filtered(msgspec.Struct, frozen=True):
             and not other.amended
             and len(self.layers) == len(other.layers)
             and self.feasible.tobytes() == other.feasible.tobytes()
-            and all(map(Layer.says_as, self.layers, other.layers))
+            and all(map(Layer.agrees_with, self.layers, other.layers))
         )
 
     def refusals(self) -> Iterator[tuple[int, RowRefusal]]:

@@ -54,7 +54,7 @@ class Verdict:
             rejected |= each
         return rejected
 
-    def says_as(self, other: Verdict) -> bool:
+    def agrees_with(self, other: Verdict) -> bool:
         """Whether another verdict gives the same reasons for each row."""
         if self is other:
             return True

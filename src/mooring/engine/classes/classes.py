@@ -420,7 +420,11 @@ class Classes:
         if np.count_nonzero(filtered.feasible):
             return None
         before = kept.failed
-        if before is not None and before.filtered is not None and filtered.says_as(before.filtered):
+        if (
+            before is not None
+            and before.filtered is not None
+            and filtered.agrees_with(before.filtered)
+        ):
             # All that was worked out of what filters said holds again.
             failed = Failed(prepared, before.filtered, len(nodes), digests=before.digests)
         else:
