@@ -11,6 +11,7 @@ import pytest
 
 from mooring.cluster import check
 from mooring.cluster.tally import DomainCounts
+from mooring.objects.node import HOSTNAME, ZONE
 from mooring.objects.node_selector import NodeRequirement, NodeTerm
 from tests.builders import cluster, node, pod
 
@@ -115,7 +116,8 @@ def test_a_column_lives_as_long_as_somebody_holds_it() -> None:
     made.nodes.label("disk")
     for _ in range(2):
         made.sweep()
-    assert [column.key for column in made._state.labels.columns] == ["zone"]
+    assert "zone" in {column.key for column in made._state.labels.columns}
+    assert "disk" not in {column.key for column in made._state.labels.columns}
 
     made.put_node(node("two", labels={"zone": "b"}))
     assert counts.column.value(1) == "b"
@@ -123,8 +125,21 @@ def test_a_column_lives_as_long_as_somebody_holds_it() -> None:
     del counts
     for _ in range(2):
         made.sweep()
-    assert made._state.labels.columns == ()
+    assert "zone" not in {column.key for column in made._state.labels.columns}
     assert made.nodes.label("zone").value(1) == "b"
+
+
+@pytest.mark.parametrize("key", [HOSTNAME, ZONE])
+def test_host_names_and_zones_have_a_column_before_anybody_asks(key: str) -> None:
+    made = cluster(node("one", labels={key: "a"}))
+    for _ in range(2):
+        made.sweep()
+    made.put_node(node("two", labels={key: "b"}))
+
+    kept = {column.key: column for column in made._state.labels.columns}
+
+    assert [kept[key].value(row) for row in range(2)] == ["a", "b"]
+    assert made.nodes.label(key) is kept[key]
 
 
 @pytest.mark.usefixtures("allocated")
@@ -132,7 +147,7 @@ def test_terms_of_a_placed_pod_take_memory_by_their_domains() -> None:
     made = cluster(*(node(f"n{at}") for at in range(1_000)))
     terms = [
         {
-            "topologyKey": "kubernetes.io/hostname",
+            "topologyKey": HOSTNAME,
             "labelSelector": {"matchLabels": {"app": f"x{at}"}},
         }
         for at in range(500)

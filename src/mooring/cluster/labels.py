@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.objects.node import HOSTNAME, ZONE
 from mooring.objects.node_selector import parse_int64
 from mooring.objects.selector import Labels
 
@@ -125,6 +126,9 @@ class _Table(Generic[T]):
         return self._answers
 
 
+# Almost every rule between pods asks for these keys: their columns are there before the first pod.
+_ALWAYS_KEPT = (HOSTNAME, ZONE)
+
 # Columns that only this cache holds may take so many bytes.
 _MOST_BYTES = 16 * 2**20
 _FEWEST_COLUMNS = 64
@@ -188,9 +192,9 @@ class LabelColumn:
 class LabelColumns:
     """The label columns in use, and which rows have which key.
 
-    A key gets its column when a decision first asks for it. A column is kept up to date for as long
-    as something holds it: a count of pods per domain, an answer for like pods, or the cache of
-    columns that were asked for lately.
+    Host names and zones have a column from the start. Another key gets its column when a decision
+    first asks for it, and keeps it while something holds it: a count of pods per domain, an answer
+    for like pods, or the cache of columns that were asked for lately.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -198,6 +202,8 @@ class LabelColumns:
         self._columns: WeakValueDictionary[str, LabelColumn] = WeakValueDictionary()
         self._recent: Recent[str, LabelColumn] = Recent(_FEWEST_COLUMNS)
         self.grow(capacity)
+        self._always = [LabelColumn(key, self._nothing) for key in _ALWAYS_KEPT]
+        self._columns.update({column.key: column for column in self._always})
 
     def __contains__(self, key: str) -> bool:
         """Whether any node has a key."""
