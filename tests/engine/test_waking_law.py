@@ -19,6 +19,7 @@ from mooring.framework.plugin import Plugin
 from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from mooring.objects.node import HOSTNAME, ZONE
 from mooring.objects.pod import Pod
+from mooring.objects.workload import Namespace
 from mooring.plugins.disk_io.disk_io import DiskIO
 from mooring.plugins.disk_io.disk_io_resource import KIND as DISK, READ
 from mooring.testing import Driver
@@ -33,6 +34,7 @@ BACKOFFS_END = 12.0
 
 APPS = st.sampled_from(["web", "db"])
 NODES = st.sampled_from(["one", "two", "three"])
+NAMESPACES = st.sampled_from(["default", "prod"])
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
 
 
@@ -65,6 +67,15 @@ def needs(draw: st.DrawFn) -> dict[str, Any]:
     if "containers" not in given["spec"]:
         given["cpu"] = draw(st.sampled_from([1, 2, 3]))
     return given
+
+
+@st.composite
+def distant_terms(draw: st.DrawFn) -> dict[str, Any]:
+    """A term about pods of the own namespace, or of those that it names or selects."""
+    selected = {"namespaceSelector": {"matchLabels": {"env": draw(NAMESPACES)}}}
+    where = draw(st.sampled_from([{}, {"namespaces": [draw(NAMESPACES)]}, selected, selected]))
+    key = draw(st.sampled_from([HOSTNAME, ZONE]))
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": draw(APPS)}}, **where}
 
 
 @st.composite
@@ -187,6 +198,28 @@ class RankPlay(Play):
             self.run.remove(known)
 
 
+class NeighbourPlay(Play):
+    """The same with pods that have several terms about pods of two namespaces."""
+
+    def __init__(self, data: st.DataObject, reuse: bool) -> None:
+        super().__init__(data, reuse)
+        for name in ("default", "prod"):
+            self.run.apply(Namespace(name=name, labels={"env": name}))
+
+    def _find_doings(self) -> list[Callable[[], None]]:
+        return [self._neighbours] * 4
+
+    def _neighbours(self) -> None:
+        drawn = self._data.draw
+        side = drawn(st.sampled_from(["podAffinity", "podAntiAffinity", "podAntiAffinity"]))
+        terms = drawn(st.lists(distant_terms(), min_size=1, max_size=2))
+        rules = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        spec = {"affinity": {side: rules}, "preemptionPolicy": "Never"}
+        form = {"namespace": drawn(NAMESPACES), "labels": {"app": drawn(APPS)}, "spec": spec}
+        for _ in range(drawn(st.integers(1, 2))):
+            self.run.apply(pod(self._name(), **form))
+
+
 class DiskPlay(Play):
     """The same with disks that have so much bandwidth."""
 
@@ -211,7 +244,14 @@ def make_disk_play(data: st.DataObject, reuse: bool) -> DiskPlay:
 
 @pytest.mark.parametrize(
     ("make", "reuse"),
-    [(Play, True), (Play, False), (ClaimPlay, True), (RankPlay, True), (make_disk_play, True)],
+    [
+        (Play, True),
+        (Play, False),
+        (ClaimPlay, True),
+        (RankPlay, True),
+        (NeighbourPlay, True),
+        (make_disk_play, True),
+    ],
 )
 @settings(max_examples=15)
 @given(data=st.data())

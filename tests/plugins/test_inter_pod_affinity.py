@@ -11,6 +11,8 @@ from hypothesis import given, strategies as st
 
 from mooring.cluster import Cluster
 from mooring.cluster.check import check
+from mooring.config import FeatureGates
+from mooring.config.kubernetes_versions import read_version
 from mooring.framework.status import Code, Rejected
 from mooring.framework.wakeups import Action, ClusterEvent, Resource
 from mooring.objects.node import HOSTNAME, ZONE, Node
@@ -82,9 +84,9 @@ def zones(*pods: Pod) -> Cluster:
     return made
 
 
-def rejected(made: Cluster, asks: Pod) -> dict[str, str]:
+def rejected(made: Cluster, asks: Pod, plugin: InterPodAffinity = PLUGIN) -> dict[str, str]:
     """Why which node is rejected."""
-    prepared = PLUGIN.pre_filter(asks, made.nodes)
+    prepared = plugin.pre_filter(asks, made.nodes)
     return {} if prepared is None else told(prepared, made)
 
 
@@ -247,6 +249,25 @@ def test_a_namespace_selector_that_accepts_no_labels_selects_every_namespace() -
     # It is the terms of the pod that comes for which this holds, not those of pods that run.
     comes = pod(labels={"app": "web"}, namespace="prod")
     assert rejected(zones(pod("standing", node="a1", spec=spec)), comes) == {}
+
+
+@pytest.mark.parametrize(
+    ("selector", "elsewhere", "matches"),
+    [
+        pytest.param(NOT_PROD, "prod", False, id="a namespace with the label"),
+        pytest.param(NOT_PROD, "test", True, id="a namespace without it"),
+        pytest.param(NOT_PROD, "unheard-of", False, id="an unknown namespace"),
+        pytest.param({}, "unheard-of", True, id="an empty selector is all"),
+    ],
+)
+def test_from_1_37_on_a_namespace_selector_selects_what_it_says(
+    selector: Any, elsewhere: str, matches: bool
+) -> None:
+    gates = FeatureGates.parse({}, version=read_version("1.37"))
+    plugin = InterPodAffinity.create(InterPodAffinityArgs(), gates)
+    spec = terms(away=[term(namespaceSelector=selector)])
+    found = rejected(zones(web(namespace=elsewhere)), pod(spec=spec), plugin)
+    assert found == (IN_A if matches else {})
 
 
 def test_a_pod_without_rules_that_nobody_minds_skips_the_filter() -> None:
@@ -421,6 +442,10 @@ OTHER = web("other")
 NOMINATED = web("other", at="", status={"nominatedNodeName": "a1"})
 KEEPS_WEB_AWAY = pod("other", node="a1", spec=AWAY_FROM_WEB)
 KEEPS_TWO_AWAY = pod("other", node="a1", spec=terms(away=[term(), term(DB)]))
+KEEPS_PROD_AWAY = pod("other", node="a1", spec=terms(away=[term(namespaceSelector=PROD)]))
+AWAY_IN_PROD = pod("waiting", spec=terms(away=[term(namespaceSelector=PROD)]))
+NEAR_IN_PROD = pod("waiting", spec=terms(near=[term(namespaceSelector=PROD)]))
+IN_PROD = pod("other", node="a1", labels={"app": "web"}, namespace="prod")
 
 
 @pytest.mark.parametrize(
@@ -436,13 +461,18 @@ KEEPS_TWO_AWAY = pod("other", node="a1", spec=terms(away=[term(), term(DB)]))
         pytest.param(NEAR_WEB, OTHER, DATABASE, False, id="one ceases to match"),
         pytest.param(AWAY, OTHER, DATABASE, True, id="one ceases to be in the way"),
         pytest.param(AWAY, DATABASE, OTHER, False, id="one begins to be in the way"),
-        pytest.param(AWAY_FROM_TWO, OTHER, DATABASE, False, id="all terms count as one"),
+        pytest.param(AWAY_FROM_TWO, OTHER, DATABASE, True, id="it ceases to match one of two"),
+        pytest.param(AWAY_FROM_TWO, OTHER, None, True, id="one goes that matches one of two"),
+        pytest.param(AWAY_IN_PROD, IN_PROD, None, True, id="its namespace may be selected"),
+        pytest.param(NEAR_IN_PROD, None, IN_PROD, True, id="a namespace that may be selected"),
+        pytest.param(NEAR_IN_PROD, None, DATABASE, False, id="other labels in any namespace"),
         pytest.param(pod("waiting"), pod("waiting"), pod("waiting"), True, id="own labels"),
         pytest.param(AWAY, OTHER, None, True, id="one in the way goes"),
         pytest.param(AWAY, DATABASE, None, False, id="another goes"),
         pytest.param(NEAR_WEB, OTHER, None, False, id="one to be near goes"),
         pytest.param(AWAY, KEEPS_WEB_AWAY, None, True, id="one goes that kept the pod away"),
-        pytest.param(AWAY, KEEPS_TWO_AWAY, None, False, id="it kept away who matches both terms"),
+        pytest.param(AWAY, KEEPS_TWO_AWAY, None, True, id="one of its two terms kept the pod away"),
+        pytest.param(AWAY, KEEPS_PROD_AWAY, None, True, id="it may have kept this namespace away"),
     ],
 )
 def test_pod_hints(waiting: Pod, old: Pod | None, new: Pod | None, helps: bool) -> None:

@@ -26,6 +26,9 @@ class KubernetesVersion:
     narrows_to_named_node: bool = field(default=False, repr=False)
     #: ImageLocality expects as many images as containers and image volumes have together.
     counts_image_volumes: bool = field(default=False, repr=False)
+    #: InterPodAffinity takes a namespace selector that accepts a namespace without labels for one
+    #: that selects every namespace.
+    widens_namespace_selectors: bool = field(default=True, repr=False)
     #: DynamicResources says so when there is no claim to release.
     tells_of_no_release: bool = field(default=True, repr=False)
     #: The message of a pod says for which node its victims are evicted, and how many they are.
@@ -39,6 +42,7 @@ VERSIONS = (
         switched_on=frozenset({"StorageCapacityScoring", "VolumeLimitScaling"}),
         narrows_to_named_node=True,
         counts_image_volumes=True,
+        widens_namespace_selectors=False,
         tells_of_no_release=False,
         tells_of_victims=True,
     ),

@@ -43,8 +43,8 @@ _ABOVE_MINIMUM = "members above minCount evict nobody"
 _PREFIX = "pod group preemption: "
 
 # What DynamicResources, which comes before, says where no way was found; also without any claims.
+# It says nothing about groups that stay in one domain.
 _CLAIMS_DONE = "deallocation and deletion of ResourceClaims completed"
-
 
 # Who breaks no budget and evicts fewer can do no better.
 _TWO_PODS = (0, 2)
@@ -114,10 +114,14 @@ class GroupPreemption:
         """How many more members must have a node."""
         return self.group.min_count - len(self._nodes.groups.placed(self.group.group_key))
 
+    @property
+    def _claims_text(self) -> str:
+        return "" if self.group.topology_key else f"{_CLAIMS_DONE}, "
+
     def seek(self) -> GroupRemedy:
         """Finds victims so that the whole group fits. It changes nothing."""
         if any(preemption_policy(pod) == "Never" for pod in self.members):
-            return GroupRemedy(f"{_CLAIMS_DONE}, {_PREFIX}{_NEVER}")
+            return GroupRemedy(f"{self._claims_text}{_PREFIX}{_NEVER}")
         priority = self.group.priority_beside(self.members[0])
         if self.is_sparing and self.group.is_gang and self._needed <= 0:
             return GroupRemedy(f"{_PREFIX}{_ABOVE_MINIMUM}")
@@ -177,7 +181,7 @@ class GroupPreemption:
             if not result.is_success:
                 text = f"{_PREFIX}{result.status.message}"
                 if result.status.code is GroupCode.UNSCHEDULABLE:
-                    text = f"{_CLAIMS_DONE}, {text}"
+                    text = f"{self._claims_text}{text}"
                 return GroupRemedy(text, trial=result), ()
             self.trial.roll_back(mark)
             victims = VictimChoice(result.placed, self.trial).choose(units)

@@ -39,25 +39,26 @@ def find_domains(group: PodGroup, nodes: Nodes) -> Sequence[Domain] | GroupStatu
         taken = _find_taken(key, placed.values(), nodes)
         if isinstance(taken, GroupStatus):
             return taken
-        domains = [domain for domain in domains if domain.name in taken]
+        domains = [domain for domain in domains if domain.name == taken]
     return domains or unschedulable(NO_PLACEMENTS, headline="")
 
 
-def _find_taken(key: str, placed: Iterable[Pod], nodes: Nodes) -> set[str] | GroupStatus:
+def _find_taken(key: str, placed: Iterable[Pod], nodes: Nodes) -> str | GroupStatus:
     """Returns the domain of the members that have a node."""
-    found: set[str] = set()
+    taken = ""
     for pod in placed:
         row = nodes.row(pod.node_name)
         if row is None:
-            return error(f"{_UNKNOWN_DOMAIN}getting node for pod {pod.key}")
-        value = nodes.node(row).labels.get(key)
-        if value is None:
+            missing = f'nodeinfo not found for node name "{pod.node_name}"'
+            return error(f"{_UNKNOWN_DOMAIN}getting node for pod {pod.key}: {missing}")
+        domain = nodes.node(row).labels.get(key)
+        if domain is None:
             return error(f"{_UNKNOWN_DOMAIN}no topology domain found for pod {pod.key}")
-        found.add(value)
-    if len(found) > 1:
-        names = ", ".join(sorted(found))
-        return error(f"{_UNKNOWN_DOMAIN}more than 1 domain found for pod group: {names}")
-    return found
+        if taken and taken != domain:
+            names = f"{taken}, {domain}"
+            return error(f"{_UNKNOWN_DOMAIN}more than 1 domain found for pod group: {names}")
+        taken = domain
+    return taken
 
 
 def score_domains(

@@ -22,7 +22,7 @@ from mooring.framework.edits import AnyEdit, DropPodTerm, EvictPods, PodAt
 from mooring.objects.placement_rules import AffinityTerm
 from mooring.objects.pod import Pod
 
-from .pod_presence import match_of, presence_of
+from .pod_presence import TermMatcher, presence_of
 
 RowNumbers = NDArray[np.intp]
 
@@ -30,10 +30,12 @@ RowNumbers = NDArray[np.intp]
 _MOST_EVICTED = 50
 
 
-def advise_on_affinity(pod: Pod, nodes: Nodes, rows: RowNumbers) -> Iterator[Advice]:
+def advise_on_affinity(
+    pod: Pod, nodes: Nodes, rows: RowNumbers, matcher: TermMatcher
+) -> Iterator[Advice]:
     """Yields advice about pods that are missing nearby, too near, or want to be alone."""
     yield from _advise_on_affinity(pod)
-    yield from _advise_on_anti_affinity(pod, nodes, rows)
+    yield from _advise_on_anti_affinity(pod, nodes, rows, matcher)
     yield from _advise_on_repelling_pods(pod, nodes, rows)
 
 
@@ -50,11 +52,13 @@ def _advise_on_affinity(pod: Pod) -> Iterator[Advice]:
         )
 
 
-def _advise_on_anti_affinity(pod: Pod, nodes: Nodes, rows: RowNumbers) -> Iterator[Advice]:
+def _advise_on_anti_affinity(
+    pod: Pod, nodes: Nodes, rows: RowNumbers, matcher: TermMatcher
+) -> Iterator[Advice]:
     flags: dict[AnyEdit, Mask] = {}
     matches: dict[AnyEdit, tuple[PodMatch, AffinityTerm]] = {}
     for at, term in reversed(tuple(enumerate(pod.terms.anti_affinity))):
-        match = match_of((term,), nodes.workloads)
+        match = matcher.match((term,), nodes.workloads)
         if match is not None:
             edit = DropPodTerm("podAntiAffinity", at, term.topology_key)
             flags[edit] = presence_of(match, term.topology_key, nodes).anywhere(rows)

@@ -8,9 +8,7 @@ from mooring.framework.wakeups import Topics
 from mooring.objects.node import Node
 from mooring.objects.placement_rules import AffinityTerm
 from mooring.objects.pod import Pod
-from mooring.objects.selector import LabelMark, Labels, marks_of
-
-_NO_LABELS: Labels = {}
+from mooring.objects.selector import LabelMark, marks_of
 
 # Whether more terms than this match costs more than a try for nothing.
 _MANY_TERMS = 256
@@ -30,23 +28,36 @@ def pod_helps(waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
     if new is None:
         return _leaving_helps(waiting, old)
     arrives = not _matches_all(terms.affinity, old) and _matches_all(terms.affinity, new)
-    leaves = _matches_all(terms.anti_affinity, old) and not _matches_all(terms.anti_affinity, new)
-    return arrives or leaves
+    return arrives or any(
+        _may_match(term, old) and not _may_match(term, new) for term in terms.anti_affinity
+    )
 
 
 def _leaving_helps(waiting: Pod, gone: Pod) -> bool:
     return (
-        _matches_all(waiting.terms.anti_affinity, gone)
+        _matches_any(waiting.terms.anti_affinity, gone)
         or bool(gone.terms.problem)
         or len(gone.terms.anti_affinity) > _MANY_TERMS
-        or _matches_all(gone.terms.anti_affinity, waiting)
+        or _matches_any(gone.terms.anti_affinity, waiting)
     )
 
 
 def _matches_all(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
-    # Namespace selectors are not looked up here, as in kube-scheduler.
-    matches = (term.matches(pod.namespace, pod.labels, _NO_LABELS) for term in terms)
-    return bool(terms) and all(matches)
+    return bool(terms) and all(_may_match(term, pod) for term in terms)
+
+
+def _matches_any(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
+    return any(_may_match(term, pod) for term in terms)
+
+
+def _may_match(term: AffinityTerm, pod: Pod) -> bool:
+    """Whether a term matches a pod, whatever labels the pod's namespace has.
+
+    kube-scheduler takes it for a namespace without labels, and lets pods wait that could be placed.
+    """
+    if term.namespace_selector is None and pod.namespace not in term.namespaces:
+        return False
+    return term.selector is not None and term.selector.matches(pod.labels)
 
 
 def node_helps(waiting: Pod, old: Node | None, new: Node) -> bool:
@@ -71,13 +82,11 @@ def _pods_waited_for(waiting: Pod) -> list[Hashable] | None:
     if terms.problem:
         return None
     topics: list[Hashable] = [(_OWN, mark) for mark in marks_of(waiting.labels)]
-    for rules in (terms.affinity, terms.anti_affinity):
-        if rules:
-            marks = _marks(rules)
-            if marks is None:
-                return None
-            topics += [(_OTHER, mark) for mark in marks]
-    return topics
+    wanted = _marks_of_all(terms.affinity) if terms.affinity else ()
+    unwanted = _marks_of_any(terms.anti_affinity)
+    if wanted is None or unwanted is None:
+        return None
+    return topics + [(_OTHER, mark) for mark in (*wanted, *unwanted)]
 
 
 def _pods_changed(old: Pod | None, new: Pod | None) -> list[Hashable] | None:
@@ -89,21 +98,32 @@ def _pods_changed(old: Pod | None, new: Pod | None) -> list[Hashable] | None:
         terms = old.terms
         if terms.problem or len(terms.anti_affinity) > _MANY_TERMS:
             return None
-        if terms.anti_affinity:
-            marks = _marks(terms.anti_affinity)
-            if marks is None:
-                return None
-            topics += [(_OWN, mark) for mark in marks]
+        marks = _marks_of_any(terms.anti_affinity)
+        if marks is None:
+            return None
+        topics += [(_OWN, mark) for mark in marks]
     return topics
 
 
-def _marks(terms: tuple[AffinityTerm, ...]) -> tuple[LabelMark, ...] | None:
+def _marks_of_all(terms: tuple[AffinityTerm, ...]) -> tuple[LabelMark, ...] | None:
     """Marks of which a pod that matches all terms bears one; None if it need not bear any."""
+    found = (_marks_of(term) for term in terms)
+    return next((marks for marks in found if marks is not None), None)
+
+
+def _marks_of_any(terms: tuple[AffinityTerm, ...]) -> tuple[LabelMark, ...] | None:
+    """Marks of which a pod that matches any term bears one; None if it need not bear any."""
+    found: list[LabelMark] = []
     for term in terms:
-        marks = () if term.selector is None else term.selector.marks
-        if marks is not None:
-            return marks
-    return None
+        marks = _marks_of(term)
+        if marks is None:
+            return None
+        found += marks
+    return tuple(found)
+
+
+def _marks_of(term: AffinityTerm) -> tuple[LabelMark, ...] | None:
+    return () if term.selector is None else term.selector.marks
 
 
 POD_TOPICS = Topics(_pods_changed, _pods_waited_for)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from mooring.cluster.changes import leave_out
 from mooring.cluster.labels import ABSENT
 from mooring.cluster.standing_terms import TermKind
 from mooring.cluster.tally import DomainCounts
+from mooring.config import FeatureGates
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.plugin import (
     MAX_SCORE,
@@ -34,7 +35,7 @@ from mooring.objects.selector import Labels
 
 from .affinity_advice import advise_on_affinity
 from .affinity_hints import POD_TOPICS, node_helps, pod_helps
-from .pod_presence import Presence, add_up, match_of, presence_of
+from .pod_presence import Presence, TermMatcher, add_up, presence_of
 
 # Looked up once, because that takes long for an enum.
 _AFFINITY, _ANTI, _PREFERRED, _PREFERRED_ANTI = TermKind
@@ -93,10 +94,15 @@ class InterPodAffinity(
     scope = Scope.DOMAIN
     signs = TEMPLATE_BUT_VOLUMES
 
-    def __init__(self, args: InterPodAffinityArgs) -> None:
+    def __init__(self, args: InterPodAffinityArgs, matcher: TermMatcher | None = None) -> None:
         self._args = args
+        self._matcher = matcher or TermMatcher()
         # To a pod without terms of its own, only pods that have some matter.
         self._watches_without_terms = leave_out(self.reads, Change.PODS)
+
+    @classmethod
+    def create(cls, args: InterPodAffinityArgs, gates: FeatureGates) -> Self:
+        return cls(args, TermMatcher(gates.version.widens_namespace_selectors))
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.namespace, nodes.labels_that_matter(pod), pod.terms
@@ -107,7 +113,7 @@ class InterPodAffinity(
     def advise(
         self, pod: Pod, prepared: AffinityRules | None, nodes: Nodes, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
-        return advise_on_affinity(pod, nodes, rows)
+        return advise_on_affinity(pod, nodes, rows, self._matcher)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
@@ -127,16 +133,24 @@ class InterPodAffinity(
         repelling = add_up((term.domains, 1) for term in standing)
         if not (repelling or terms.affinity or terms.anti_affinity):
             return None
-        wanted = match_of(terms.affinity, nodes.workloads)
+        wanted = self._matcher.match(terms.affinity, nodes.workloads)
         keys = dict.fromkeys(term.topology_key for term in terms.affinity)
         return AffinityRules(
             pod,
             nodes.workloads.namespace_labels(pod.namespace),
             wanted,
             tuple(presence_of(wanted, key, nodes) for key in keys),
-            tuple(_find_unwanted(terms.anti_affinity, nodes)),
+            tuple(self._find_unwanted(terms.anti_affinity, nodes)),
             repelling,
         )
+
+    def _find_unwanted(
+        self, terms: Iterable[AffinityTerm], nodes: Nodes
+    ) -> Iterator[tuple[PodMatch, Presence]]:
+        for term in terms:
+            match = self._matcher.match((term,), nodes.workloads)
+            if match is not None:
+                yield match, presence_of(match, term.topology_key, nodes)
 
     def add_pod(self, prepared: AffinityRules, nodes: Nodes, pod: Pod, row: int) -> AffinityRules:
         return _move(prepared, nodes, pod, row, 1)
@@ -194,9 +208,9 @@ class InterPodAffinity(
     def _preferences(self, pod: Pod, nodes: Nodes) -> Iterator[tuple[DomainCounts, int]]:
         """The pods that the pod likes or that like it, per domain, and how much each weighs."""
         for term, weight in pod.terms.preferred:
-            yield from _weigh(term, weight, nodes)
+            yield from self._weigh(term, weight, nodes)
         for term, weight in pod.terms.preferred_anti:
-            yield from _weigh(term, -weight, nodes)
+            yield from self._weigh(term, -weight, nodes)
         hard_weight = self._args.hard_pod_affinity_weight
         if hard_weight > 0:
             for standing in nodes.standing(_AFFINITY, pod):
@@ -205,6 +219,13 @@ class InterPodAffinity(
             yield standing.domains, standing.weight
         for standing in nodes.standing(_PREFERRED_ANTI, pod):
             yield standing.domains, -standing.weight
+
+    def _weigh(
+        self, term: AffinityTerm, weight: int, nodes: Nodes
+    ) -> Iterator[tuple[DomainCounts, int]]:
+        match = self._matcher.match((term,), nodes.workloads)
+        if match is not None:
+            yield nodes.tally(match).in_domains(nodes.label(term.topology_key)), weight
 
 
 def _find_broken(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Iterator[tuple[Reason, Mask]]:
@@ -272,18 +293,3 @@ def _repelling_moved(
             known = repelling.get(key) or presence_of(None, key, nodes)
             repelling = {**repelling, key: known.moved(row, amount)}
     return repelling
-
-
-def _find_unwanted(
-    terms: Iterable[AffinityTerm], nodes: Nodes
-) -> Iterator[tuple[PodMatch, Presence]]:
-    for term in terms:
-        match = match_of((term,), nodes.workloads)
-        if match is not None:
-            yield match, presence_of(match, term.topology_key, nodes)
-
-
-def _weigh(term: AffinityTerm, weight: int, nodes: Nodes) -> Iterator[tuple[DomainCounts, int]]:
-    match = match_of((term,), nodes.workloads)
-    if match is not None:
-        yield nodes.tally(match).in_domains(nodes.label(term.topology_key)), weight

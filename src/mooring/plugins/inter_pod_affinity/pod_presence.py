@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -70,22 +71,30 @@ def add_up(parts: Iterable[tuple[DomainCounts, int]]) -> dict[str, Presence]:
     return sums
 
 
-def match_of(terms: tuple[AffinityTerm, ...], workloads: KnownWorkloads) -> PodMatch | None:
-    """Returns the match of all terms of an incoming pod; None if no pod can match."""
-    pairs = []
-    for term in terms:
-        if term.selector is None:
+@dataclass(frozen=True, slots=True)
+class TermMatcher:
+    """Finds out which pods the terms of an incoming pod are about."""
+
+    #: Up to 1.36, kube-scheduler matches a namespace selector a second time, then with no labels
+    #: at all: one that accepts these selects every namespace.
+    widens_selectors: bool = True
+
+    def match(self, terms: Sequence[AffinityTerm], workloads: KnownWorkloads) -> PodMatch | None:
+        """Returns the match of all terms at once; None if no pod can match."""
+        pairs = []
+        for term in terms:
+            if term.selector is None:
+                return None
+            pairs.append((self._find_namespaces(term, workloads), term.selector))
+        return PodMatch(tuple(pairs)) if pairs else None
+
+    def _find_namespaces(
+        self, term: AffinityTerm, workloads: KnownWorkloads
+    ) -> frozenset[str] | None:
+        """Returns the namespaces that a term is about; None if that is every one."""
+        wanted = term.namespace_selector
+        if wanted is None:
+            return term.namespaces
+        if not wanted or (self.widens_selectors and wanted.matches(_NO_LABELS)):
             return None
-        pairs.append((_namespaces(term, workloads), term.selector))
-    return PodMatch(tuple(pairs)) if pairs else None
-
-
-def _namespaces(term: AffinityTerm, workloads: KnownWorkloads) -> frozenset[str] | None:
-    wanted = term.namespace_selector
-    if wanted is None:
-        return term.namespaces
-    # kube-scheduler matches the selector a second time, then with no labels at all: one that
-    # accepts these selects every namespace.
-    if wanted.matches(_NO_LABELS):
-        return None
-    return term.namespaces | workloads.namespaces_matching(wanted)
+        return term.namespaces | workloads.namespaces_matching(wanted)
