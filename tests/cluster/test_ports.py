@@ -6,8 +6,9 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from mooring.cluster import Cluster
+from mooring.objects.container import HostPort, ports_conflict
 from mooring.objects.node import Node
-from mooring.objects.pod import HostPort, Pod, ports_conflict
+from mooring.objects.pod import Pod
 from tests.builders import cluster, node, pod
 
 PORTS = st.tuples(

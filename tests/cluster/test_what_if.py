@@ -8,8 +8,9 @@ from hypothesis import given
 
 from mooring.cluster import Cluster, Nodes, WhatIf, check
 from mooring.cluster.usage import Usage
+from mooring.objects.container import HostPort
 from mooring.objects.node import Node
-from mooring.objects.pod import HostPort, Pod
+from mooring.objects.pod import Pod
 from tests.builders import cluster, node, pod
 from tests.strategies import columns_of, nodes, placed_pods, pods
 

@@ -9,7 +9,8 @@ import pytest
 
 from mooring.config import Extender, load
 from mooring.config.extenders import ExtenderTLS, ManagedResource, hide_keys
-from mooring.objects.pod import Container, PodSpec, Resources
+from mooring.objects.container import Container, Resources
+from mooring.objects.pod_spec import PodSpec
 from mooring.objects.quantity import Quantity
 from tests.config.fakes import KNOWN, FitArgs, loaded, only, refused
 

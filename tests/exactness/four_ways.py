@@ -23,7 +23,8 @@ from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile, known_plugins
 from mooring.framework.status import PluginError
 from mooring.objects.node import Node
-from mooring.objects.pod import FINISHED, Pod
+from mooring.objects.pod import Pod
+from mooring.objects.pod_status import FINISHED
 from mooring.plugins import REGISTRY
 from tests.builders import Manifest
 from tests.exactness.streams import Shape, World

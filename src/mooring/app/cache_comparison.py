@@ -19,7 +19,8 @@ from mooring.engine import Engine
 from mooring.engine.actions import PodRef
 from mooring.engine.events import Event, PodEnded, Unbound
 from mooring.objects.node import Node
-from mooring.objects.pod import FINISHED, Pod
+from mooring.objects.pod import Pod
+from mooring.objects.pod_status import FINISHED
 
 from . import logs
 from .bodies import pod_path, read_pod_state

@@ -19,7 +19,8 @@ from prometheus_client.registry import Collector
 
 from mooring.engine import Engine
 from mooring.framework.series import Buckets, Counts, Kind, Labels, Metric, Series, as_go
-from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodSpec
 from mooring.objects.quantity import NANOS_PER_UNIT
 from mooring.objects.resources import spec_limits, spec_requests
 from mooring.web.engine_reads import Read, at_once, in_slices

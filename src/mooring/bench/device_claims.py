@@ -9,7 +9,8 @@ from random import Random
 from msgspec.structs import replace
 
 from mooring.engine import Engine
-from mooring.objects.pod import Pod, PodResourceClaim, PodSpec
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodResourceClaim, PodSpec
 from mooring.objects.resource_claim import FINALIZER, ResourceClaim
 from mooring.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from mooring.plugins.dynamic_resources.preparation import PreparedClaims

@@ -8,8 +8,8 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.objects.container import ANY_ADDRESS, HostPort
 from mooring.objects.node import ContainerImage
-from mooring.objects.pod import ANY_ADDRESS, HostPort
 
 from .arrays import grow_to
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.objects.coexist import GROUP, group_of
+from mooring.objects.container import HostPort
 from mooring.objects.device import NodeChoice
 from mooring.objects.node import Node
 from mooring.objects.node_selector import Malformed, NodeRequirement, NodeTerm
 from mooring.objects.placement_rules import Taint
-from mooring.objects.pod import HostPort, Pod
+from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels
 
 from .arrays import facet, freeze

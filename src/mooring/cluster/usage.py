@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.objects.coexist import GROUP
-from mooring.objects.pod import Held, Pod
-from mooring.objects.resources import PODS
+from mooring.objects.pod import Pod
+from mooring.objects.resources import PODS, Held
 
 from .arrays import Sums, grow_to
 from .changes import Change

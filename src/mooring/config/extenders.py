@@ -12,7 +12,7 @@ import msgspec
 from mooring.documents.errors import DecodeError, describe, item
 from mooring.documents.yaml_text import read_document
 from mooring.objects.meta import Wire
-from mooring.objects.pod import PodSpec
+from mooring.objects.pod_spec import PodSpec
 from mooring.objects.resources import is_extended
 
 from .duration import Duration

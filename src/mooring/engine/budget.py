@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from mooring.cluster import Cluster
 from mooring.objects.node_selector import NodeSelectorTerm
 from mooring.objects.placement_rules import PodAffinity, PodAffinityTerm
-from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodSpec
 from mooring.objects.selector import LabelSelector
 
 #: The most work of one decision: about a third of a second. The costliest pod of scheduler_perf's

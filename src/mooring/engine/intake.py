@@ -12,8 +12,9 @@ from mooring.objects.coexist import as_counted, is_exclusive, is_placed, is_trus
 from mooring.objects.custom import CustomObject
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
-from mooring.objects.pod import FINISHED, Pod
+from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
+from mooring.objects.pod_status import FINISHED
 from mooring.objects.resource_claim import ClaimSpec, DeviceObject, ResourceClaim
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, SelectingObject

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from mooring.objects.container import ANY_ADDRESS, Container, Resources
 from mooring.objects.node_selector import (
     NodeAffinityRules,
     NodeSelector,
@@ -17,7 +18,8 @@ from mooring.objects.node_selector import (
     NodeSelectorTerm,
 )
 from mooring.objects.placement_rules import Affinity, PodAffinity, Taint, Toleration
-from mooring.objects.pod import ANY_ADDRESS, Container, Pod, PodSpec, Resources
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodSpec
 from mooring.objects.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT, Quantity
 from mooring.objects.resources import CPU, format_amount
 

@@ -12,7 +12,8 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodSpec
 
 T = TypeVar("T")
 

@@ -16,7 +16,9 @@ import msgspec
 from .quantity import Quantity, clamp, millis, units
 
 if TYPE_CHECKING:
-    from .pod import Container, ContainerStatus, PodSpec, PodStatus, Resources
+    from .container import Container, Resources
+    from .pod_spec import PodSpec
+    from .pod_status import ContainerStatus, PodStatus
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 
@@ -34,6 +36,14 @@ _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 _BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What a pod on a node counts for, in native units."""
+
+    requests: Amounts
+    nonzero_cpu_milli: int
+    nonzero_memory_bytes: int
 
 
 def format_amount(resource: str, amount: int) -> str:
@@ -115,12 +125,21 @@ def _as_requests(resources: Resources) -> Resources:
     return msgspec.structs.replace(resources, requests=resources.limits)
 
 
-def held_requests(spec: PodSpec, status: PodStatus) -> Nanos:
+def count_held(spec: PodSpec, status: PodStatus) -> Held:
+    """Returns what a pod of this template and status takes on a node."""
+    held = _held_requests(spec, status)
+    nonzero = _held_nonzero(spec, status, held)
+    return Held(
+        amounts(held), native(CPU, nonzero.get(CPU, 0)), native(MEMORY, nonzero.get(MEMORY, 0))
+    )
+
+
+def _held_requests(spec: PodSpec, status: PodStatus) -> Nanos:
     """Returns what a running pod takes: the larger of what is requested and allocated."""
     return _requests(spec, status, {})
 
 
-def held_nonzero(spec: PodSpec, status: PodStatus | None, held: Nanos) -> Nanos:
+def _held_nonzero(spec: PodSpec, status: PodStatus | None, held: Nanos) -> Nanos:
     """Returns what a running pod counts in scoring: silent containers count the defaults."""
     missing = _DEFAULTS
     if spec.resources is not None and spec.resources.requests:

@@ -19,7 +19,8 @@ from mooring.framework.plugin import (
     Sign,
     rescore_row,
 )
-from mooring.objects.pod import Pod, add_tag
+from mooring.objects.container import add_tag
+from mooring.objects.pod import Pod
 from mooring.objects.quantity import clamp
 
 _MIB = 2**20

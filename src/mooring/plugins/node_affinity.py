@@ -40,7 +40,8 @@ from mooring.objects.node_selector import (
     compile_term,
     meets_any,
 )
-from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodSpec
 from mooring.objects.selector import LabelMark, equality, marks_of
 
 _ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", Code.UNRESOLVABLE)

@@ -22,7 +22,8 @@ from mooring.framework.plugin import (
 from mooring.framework.status import Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Topics, Wakeup, on
-from mooring.objects.pod import HostPort, Pod, ports_conflict
+from mooring.objects.container import HostPort, ports_conflict
+from mooring.objects.pod import Pod
 
 _TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
 

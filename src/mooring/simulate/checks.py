@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mooring.documents.errors import describe, path_of
+from mooring.objects.container import Resources
 from mooring.objects.csi import CSINode, CSIStorageCapacity, VolumeAttachment
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
-from mooring.objects.pod import Pod, Resources
+from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 from mooring.objects.quantity import Quantity
 from mooring.objects.storage import (

@@ -37,7 +37,8 @@ from mooring.framework.plugin import (
 from mooring.framework.status import PluginError, Rejected
 from mooring.framework.wakeups import Hint
 from mooring.objects.node import Node
-from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodSpec
 from mooring.objects.storage import StorageObject
 from mooring.objects.volume import ClaimSource, EphemeralSource, GCEDiskSource, Volume
 

@@ -9,7 +9,8 @@ import msgspec
 
 from mooring.cluster import Cluster
 from mooring.objects.meta import Condition, OwnerReference
-from mooring.objects.pod import Pod, PodStatus
+from mooring.objects.pod import Pod
+from mooring.objects.pod_status import PodStatus
 from mooring.objects.selector import equality
 from mooring.objects.workload import Namespace, PodDisruptionBudget, Service
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from mooring.documents.conversion import to_struct
 from mooring.objects.meta import ObjectMeta, OwnerReference, Wire
-from mooring.objects.pod import Pod, PodResourceClaimStatus
+from mooring.objects.pod import Pod
+from mooring.objects.pod_status import PodResourceClaimStatus
 from mooring.objects.resource_claim import ClaimSpec, ResourceClaim, share_claim_spec
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from mooring.cluster import Cluster, Mask, Nodes
 from mooring.engine.explain.explanation import ExplanationPart
 from mooring.objects.coexist import are_together, is_exclusive, is_ordinary
-from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodSpec
 from mooring.objects.resources import CPU, MEMORY
 
 _GPU_SUFFIX = "/gpu"

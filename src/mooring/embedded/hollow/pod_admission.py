@@ -13,9 +13,10 @@ from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.store.object_store import Json
 from mooring.objects import coexist
 from mooring.objects.coexist import CoexistRefusal
+from mooring.objects.container import ports_conflict
 from mooring.objects.node import Node
 from mooring.objects.placement_rules import is_tolerated
-from mooring.objects.pod import Pod, ports_conflict
+from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 
 _AFFINITY = "node(s) didn't match Pod's node affinity/selector"

@@ -23,7 +23,8 @@ from mooring.framework.plugin import (
 from mooring.framework.plugin_fence import PASSING, make_plugin_error
 from mooring.framework.pod_trace import PodReads
 from mooring.framework.profile import Profile
-from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodSpec
 from mooring.objects.selector import Selector
 from mooring.queue.queued_pod import SharedFailure
 

@@ -10,7 +10,8 @@ from mooring.engine.diagnosis import Failure
 from mooring.engine.placement import Placement
 from mooring.framework.observe import Observer
 from mooring.framework.profile import Profile
-from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodSpec
 from mooring.queue import QueuedPod
 
 # Nobody waits for what is only tried.

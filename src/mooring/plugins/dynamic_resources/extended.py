@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Mask, Nodes, Rows
 from mooring.cluster.devices.device_classes import IMPLICIT, DeviceClasses
-from mooring.objects.pod import Container, Pod, PodSpec
+from mooring.objects.container import Container
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodSpec
 from mooring.objects.quantity import units
 from mooring.objects.resource_claim import (
     EXACT_COUNT,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mooring.cluster.devices.claims import ResourceClaims
-from mooring.objects.pod import Pod, PodResourceClaim
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodResourceClaim
 from mooring.objects.resource_claim import ResourceClaim
 
 

@@ -21,7 +21,8 @@ from mooring.framework.calls import ask_recheck, ask_sign
 from mooring.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign
 from mooring.framework.points import active_filters
 from mooring.framework.profile import Profile, once_per_profile
-from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.pod import Pod
+from mooring.objects.pod_spec import PodSpec
 
 from .preemption_candidates import Candidates, VictimWeights
 from .preemption_dry_run import CountsDryRun, DryRun
