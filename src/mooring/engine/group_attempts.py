@@ -15,7 +15,8 @@ from mooring.framework.profile import Profile
 from mooring.framework.status import Rejected, unresolvable
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import GroupKey, PodGroup
-from mooring.queue.grouped_queue import GroupedQueue, GroupReturn
+from mooring.queue.group_backoff import GroupReturn
+from mooring.queue.grouped_queue import GroupedQueue
 from mooring.queue.queued_group import QueuedGroup
 from mooring.queue.queued_pod import QueuedPod
 

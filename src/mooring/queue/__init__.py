@@ -4,7 +4,8 @@ Time comes in with each call. The queue does not know what plugins decide, which
 or what is written to the API.
 """
 
-from .grouped_queue import GroupedQueue, GroupReturn
+from .group_backoff import GroupReturn
+from .grouped_queue import GroupedQueue
 from .queue import Queue
 from .queued_group import QueuedGroup
 from .queued_pod import Backoff, FailedAttempt, Place, QueuedPod, SharedFailure

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from enum import Enum, auto
-from math import floor
 from typing import Any
 
 from mooring.cluster.pod_groups import KnownGroups
@@ -18,6 +16,8 @@ from mooring.framework.wakeups import ClusterEvent
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import GroupKey, PodGroup
 
+from .group_backoff import GroupBackoff, GroupReturn
+from .group_members import GroupMembers
 from .object_events import (
     ASSIGNED_POD_ADD,
     BACKOFF_COMPLETE,
@@ -29,12 +29,11 @@ from .object_events import (
 )
 from .queue import MAX_IN_UNSCHEDULABLE, Queue
 from .queue_events import WakeAnswer
-from .queued_group import QueuedGroup, head_of, widen
+from .queued_group import QueuedGroup, head_of
 from .queued_pod import (
     ACTIVE,
     GATED,
     IN_FLIGHT,
-    NEVER_FAILED,
     QUEUES,
     FailedAttempt,
     Place,
@@ -42,9 +41,6 @@ from .queued_pod import (
 )
 
 _GROUP_CHANGE = "PodGroupUpdate"
-
-# Of many groups that wait, so many come back in the same second; but none comes later than this.
-_GROUPS_PER_SECOND, _MOST_SPREAD_SECONDS = 64, 8
 
 # What metrics call the places.
 _SIZES = {
@@ -55,50 +51,29 @@ _SIZES = {
     Place.UNSCHEDULABLE: "unschedulable",
 }
 
-_Aside = dict[GroupKey, dict[str, QueuedPod]]
-
 #: Asks what holds a group of a scheduler back, apart from its members: None, or the name of the
 #: plugin that says no, and why.
 HoldGroup = Callable[[GroupKey, str], tuple[str, Rejected] | None]
-
-
-class GroupReturn(Enum):
-    """How an attempt to place a group ended, for the queue."""
-
-    #: Tried again after its backoff.
-    REFUSED = auto()
-    #: Tried again after its backoff, which counts errors only.
-    FAILED = auto()
-    #: It was placed, and members are left over: they are tried at once.
-    LEFT_OVER = auto()
 
 
 class GroupedQueue(Queue):
     """A queue of pods and groups of pods."""
 
     __slots__ = (
-        "_entries",
-        "_group_of",
+        "_group_backoff",
         "_groups",
-        "_helpful",
         "_hold_group",
         "_incoming_groups",
         "_incoming_members",
-        "_incomplete",
+        "_members",
     )
 
     def __init__(self, groups: KnownGroups, hold_group: HoldGroup, **settings: Any) -> None:
         super().__init__(**settings)
         self._groups = groups
         self._hold_group = hold_group
-        #: The entry of each group of which pods wait or are in flight.
-        self._entries: dict[GroupKey, QueuedGroup] = {}
-        #: Pods whose group is not known.
-        self._incomplete: _Aside = {}
-        #: The group of each pod that waits, by uid.
-        self._group_of: dict[str, GroupKey] = {}
-        #: Counts what happened that might help a refused group: all but that a pod got a node.
-        self._helpful = 0
+        self._members = GroupMembers()
+        self._group_backoff = GroupBackoff(self.backoff)
         #: How many groups came into each queue, and how many pods with them, as `incoming`.
         self._incoming_groups: Counter[tuple[str, str]] = Counter()
         self._incoming_members: Counter[tuple[str, str]] = Counter()
@@ -109,7 +84,7 @@ class GroupedQueue(Queue):
         return sum(1 for _ in self)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._group_of or super().__contains__(uid)
+        return uid in self._members or super().__contains__(uid)
 
     def __iter__(self) -> Iterator[QueuedPod]:
         for queued in self._places:
@@ -117,29 +92,20 @@ class GroupedQueue(Queue):
                 yield from queued.everyone()
             else:
                 yield queued
-        for entry in self._entries.values():
+        for entry in self._members.entries.values():
             if self._is_held(entry):
                 yield from entry.everyone()
-        for members in self._incomplete.values():
-            yield from members.values()
-
-    def _is_held(self, entry: QueuedGroup) -> bool:
-        """Whether the group itself is held back, so that no event for plugins can help it.
-
-        It is in none of the places, and is checked again when the group itself changes.
-        """
-        return entry.place is GATED and entry.pod.uid not in self._places
+        yield from self._members.get_aside()
 
     def get(self, uid: str) -> QueuedPod | None:
-        key = self._group_of.get(uid)
-        if key is None:
+        if uid not in self._members:
             return super().get(uid)
-        entry = self._entries.get(key)
-        if entry is None:
-            return self._incomplete[key][uid]
-        if entry.place is IN_FLIGHT:
-            return None
-        return next((each for each in entry.everyone() if each.pod.uid == uid), None)
+        member, entry = self._members.find(uid)
+        if entry is not None:
+            if entry.place is IN_FLIGHT:
+                return None
+            member.place = entry.place
+        return member
 
     @property
     def in_flight(self) -> tuple[QueuedPod, ...]:
@@ -153,27 +119,27 @@ class GroupedQueue(Queue):
 
     def entry(self, key: GroupKey) -> QueuedGroup | None:
         """Returns the entry of a group that has pods waiting or in flight."""
-        return self._entries.get(key)
+        return self._members.entries.get(key)
 
     def sizes(self) -> dict[str, int]:
         """Counts waiting pods by the queues of kube-scheduler's metrics."""
         sizes = super().sizes()
         pending = 0
-        for entry in self._entries.values():
+        for entry in self._members.entries.values():
             pending += len(entry.late)
             if self._is_held(entry):
                 sizes["gated"] += len(entry.members)
             elif entry.place in _SIZES:
                 # As an entry it is counted once.
                 sizes[_SIZES[entry.place]] += len(entry.members) - 1
-        sizes["incomplete"] = sum(map(len, self._incomplete.values()))
+        sizes["incomplete"] = sum(1 for _ in self._members.get_aside())
         sizes["pending"] = pending
         return sizes
 
     def entities(self) -> Iterator[tuple[tuple[str, str], int]]:
-        held = sum(map(self._is_held, self._entries.values()))
+        held = sum(map(self._is_held, self._members.entries.values()))
         groups = Counter(
-            _SIZES[entry.place] for entry in self._entries.values() if entry.place in _SIZES
+            _SIZES[entry.place] for entry in self._members.entries.values() if entry.place in _SIZES
         )
         for (queue, kind), count in super().entities():
             filed = groups[queue] - (held if queue == "gated" else 0)
@@ -204,20 +170,29 @@ class GroupedQueue(Queue):
         self._incoming_members[key] += members
         self.incoming[key] += members
 
+    def check(self) -> None:
+        super().check()
+        self._members.check()
+        for key, entry in self._members.entries.items():
+            is_flying = entry.pod.uid in self._in_flight
+            is_waiting = entry.pod.uid in self._places or self._is_held(entry)
+            assert is_flying != is_waiting, f"{key} is in no place, or two"
+            assert entry.members or is_flying, f"{key} waits without members"
+
     # Pods come, change and go
 
     def add(self, pod: Pod, now: float) -> None:
         key = self._groups.key_of(pod)
         if key is None:
             super().add(pod, now)
-        elif pod.uid in self._group_of:
+        elif pod.uid in self._members:
             self._update_member(pod, pod, now)
         else:
             self._enter_member(QueuedPod(pod, now, next(self._arrivals)), key, now)
 
     def update(self, old: Pod, new: Pod, now: float) -> None:
         key = self._groups.key_of(new)
-        known = self._group_of.get(new.uid)
+        known = self._members.key_of(new.uid)
         if key == known is None:
             super().update(old, new, now)
         elif key == known:
@@ -228,24 +203,17 @@ class GroupedQueue(Queue):
             self.add(new, now)
 
     def delete(self, pod: Pod) -> None:
-        key = self._group_of.pop(pod.uid, None)
-        if key is None:
+        if pod.uid not in self._members:
             super().delete(pod)
             return
-        aside = self._incomplete.get(key)
-        if aside is not None and aside.pop(pod.uid, None) is not None:
-            if not aside:
-                del self._incomplete[key]
-            return
-        entry = self._entries[key]
-        entry.leave(pod.uid)
-        if not entry.members and entry.place is not IN_FLIGHT:
+        entry = self._members.remove(pod.uid)
+        if entry is not None and not entry.members and entry.place is not IN_FLIGHT:
             self._drop(entry)
 
     def _enter_member(self, member: QueuedPod, key: GroupKey, now: float) -> None:
         pod = member.pod
-        self._group_of[pod.uid] = key
-        entry = self._entries.get(key)
+        self._members.note_group(pod.uid, key)
+        entry = self._members.entries.get(key)
         if entry is not None and entry.place is not IN_FLIGHT:
             # Where it waits, its group is known.
             entry.join(member)
@@ -253,17 +221,183 @@ class GroupedQueue(Queue):
             return
         group = self._groups.get(key)
         if group is None:
-            member.place = Place.INCOMPLETE
-            self._incomplete.setdefault(key, {})[pod.uid] = member
+            self._members.set_aside(key, (member,))
         elif entry is None:
             entry = QueuedGroup(
                 head_of(group, pod), member.timestamp, next(self._arrivals), key=key
             )
-            self._entries[key] = entry
+            self._members.entries[key] = entry
             entry.join(member)
             self._make_active(entry, UNSCHEDULED_POD_ADD.label, now)
         else:
             entry.late[pod.uid] = member
+
+    def _update_member(self, old: Pod, new: Pod, now: float) -> None:
+        member, entry = self._members.find(new.uid)
+        member.pod = new
+        if entry is None or entry.place is IN_FLIGHT:
+            return
+        if entry.place is GATED and not self._may_help(entry, old, new):
+            return
+        self._look_again(entry, member, UNSCHEDULED_POD_UPDATE.label, now)
+
+    # Groups come, change and go
+
+    def put_group(self, group: PodGroup, now: float) -> None:
+        """Takes in a new or changed group."""
+        key = group.group_key
+        for member in self._members.take_aside(key):
+            self._enter_member(member, key, now)
+        entry = self._members.entries.get(key)
+        if entry is None or entry.place is IN_FLIGHT:
+            return
+        head = head_of(group, next(iter(entry.members.values())).pod)
+        if self._is_held(entry):
+            entry.replace(head)
+        elif head.priority != entry.pod.priority:
+            entry.replace(head)
+            self._places.refresh(entry)
+        if entry.place is GATED:
+            self._make_active(entry, _GROUP_CHANGE, now)
+
+    def remove_group(self, key: GroupKey) -> None:
+        """Removes a group: its pods wait until it exists again."""
+        entry = self._members.entries.get(key)
+        if entry is None or entry.place is IN_FLIGHT:
+            return
+        members = [*entry.members.values(), *entry.late.values()]
+        self._drop(entry)
+        self._members.set_aside(key, members)
+
+    def look_again(self, key: GroupKey, now: float) -> None:
+        """Checks whether a group that is held back may be tried, now that a member has a node."""
+        entry = self._members.entries.get(key)
+        if entry is not None and entry.place is GATED:
+            self._make_active(entry, _GROUP_CHANGE, now)
+
+    def activate_group(self, key: GroupKey, now: float) -> None:
+        """Makes a group active whatever it waits for."""
+        entry = self._members.entries.get(key)
+        if entry is not None and entry.place not in (ACTIVE, IN_FLIGHT):
+            self._make_active(entry, FORCE_ACTIVATE.label, now)
+
+    def _drop(self, entry: QueuedGroup) -> None:
+        del self._members.entries[entry.key]
+        if entry.pod.uid in self._places:
+            self._places.take(entry)
+
+    # Attempts
+
+    def activate(self, pods: Iterable[Pod], now: float) -> None:
+        alone = []
+        for pod in pods:
+            key = self._members.key_of(pod.uid)
+            if key is None:
+                alone.append(pod)
+            else:
+                self.activate_group(key, now)
+        super().activate(alone, now)
+
+    def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
+        """Returns a pod; a member whose group is in the queue already joins its group."""
+        key = self._groups.key_of(pod)
+        if key is None:
+            super().give_back(queued, pod=pod, attempt=attempt, now=now)
+            return
+        if pod.uid in self._members:
+            return
+        queued.pod = pod
+        queued.note_failure(attempt)
+        is_alone = key not in self._members.entries
+        self._enter_member(queued, key, now)
+        entry = self._members.entries.get(key)
+        if entry is not None and is_alone:
+            # What failed after the decision is made good first: it keeps its place in line.
+            entry.consecutive_errors = queued.consecutive_errors
+            entry.expiry = self.backoff.expiry(now, entry.failures)
+            if entry.backs_off(now) and entry.place is ACTIVE:
+                self._move(entry, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+
+    def members_placed(self, entry: QueuedGroup, uids: Iterable[str]) -> None:
+        """Notes that members of a group in flight have a node and do not wait any more."""
+        self._members.remove_placed(entry, uids)
+
+    def return_group(
+        self, entry: QueuedGroup, how: GroupReturn, now: float, *, needs_room: bool = False
+    ) -> None:
+        """Returns a popped group with the members without a node; without any, it is done.
+
+        A group that only needs room is not tried again before an event may have made room.
+        """
+        self.done(entry.pod.uid)
+        for member in entry.late.values():
+            entry.join(member)
+        entry.late = {}
+        if not entry.members:
+            self._members.entries.pop(entry.key, None)
+            return
+        if self._groups.get(entry.key) is None:
+            del self._members.entries[entry.key]
+            self._members.set_aside(entry.key, entry.members.values())
+            return
+        entry.rejectors = frozenset()
+        entry.was_flushed = False
+        if how is not GroupReturn.LEFT_OVER:
+            entry.timestamp, entry.arrival = now, next(self._arrivals)
+        self._group_backoff.begin(entry, how, now)
+        if needs_room:
+            self._group_backoff.await_help(entry, len(self._members.entries))
+        if entry.backs_off(now):
+            if self._is_admitted(entry, SCHEDULE_ATTEMPT_FAILURE):
+                # Not where it may be popped early: it would be tried over and over.
+                self._move(entry, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+        else:
+            self._make_active(entry, SCHEDULE_ATTEMPT_FAILURE, now)
+
+    def wake(
+        self,
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        now: float,
+        concerns: Callable[[Pod], bool] | None = None,
+    ) -> None:
+        if event is not ASSIGNED_POD_ADD:
+            self._group_backoff.helpful += 1
+        super().wake(event, old, new, now, concerns)
+
+    def _make_active(self, queued: QueuedPod, label: str, now: float) -> None:
+        if isinstance(queued, QueuedGroup) and label == BACKOFF_COMPLETE:
+            waits = now - queued.timestamp < MAX_IN_UNSCHEDULABLE
+            if waits and not self._group_backoff.may_be_helped(queued):
+                # It would be refused again. To leave it alone costs others nothing.
+                self._group_backoff.begin_again(queued, now, len(self._members.entries))
+                self._places.move(queued, Place.ERROR_BACKOFF)
+                return
+        super()._make_active(queued, label, now)
+
+    # What is held back
+
+    def _is_held(self, entry: QueuedGroup) -> bool:
+        """Whether the group itself is held back, so that no event for plugins can help it.
+
+        It is in none of the places, and is checked again when the group itself changes.
+        """
+        return entry.place is GATED and entry.pod.uid not in self._places
+
+    def _is_admitted(self, queued: QueuedPod, label: str) -> bool:
+        if not isinstance(queued, QueuedGroup):
+            return super()._is_admitted(queued, label)
+        answer = self._hold_group(queued.key, queued.pod.spec.scheduler_name)
+        if answer is not None:
+            self._hold(queued, answer, label)
+            return False
+        answer = self._ask_members(queued)
+        if answer is not None:
+            self._gate(queued, answer, label)
+            return False
+        queued.gated_by, queued.refusal = "", None
+        return True
 
     def _look_again(self, entry: QueuedGroup, member: QueuedPod, label: str, now: float) -> None:
         """Checks a group after a member came or changed: the member may hold it back or free it."""
@@ -288,20 +422,6 @@ class GroupedQueue(Queue):
         else:
             self._gate(entry, answer, label)
 
-    def _update_member(self, old: Pod, new: Pod, now: float) -> None:
-        key = self._group_of[new.uid]
-        entry = self._entries.get(key)
-        if entry is None:
-            self._incomplete[key][new.uid].pod = new
-            return
-        member = entry.members.get(new.uid) or entry.late[new.uid]
-        member.pod = new
-        if entry.place is IN_FLIGHT:
-            return
-        if entry.place is GATED and not self._may_help(entry, old, new):
-            return
-        self._look_again(entry, member, UNSCHEDULED_POD_UPDATE.label, now)
-
     def _may_help(self, entry: QueuedGroup, old: Pod, new: Pod) -> bool:
         """Whether the plugin that holds a group back says that a member's change matters."""
         asked = QueuedPod(new, entry.timestamp, entry.arrival, rejectors=entry.rejectors)
@@ -310,197 +430,6 @@ class GroupedQueue(Queue):
             is not WakeAnswer.STAY
             for event in pod_events(old, new, assigned=False)
         )
-
-    # Groups come, change and go
-
-    def put_group(self, group: PodGroup, now: float) -> None:
-        """Takes in a new or changed group."""
-        key = group.group_key
-        aside = self._incomplete.pop(key, None)
-        for member in (aside or {}).values():
-            self._enter_member(member, key, now)
-        entry = self._entries.get(key)
-        if entry is None or entry.place is IN_FLIGHT:
-            return
-        head = head_of(group, next(iter(entry.members.values())).pod)
-        if self._is_held(entry):
-            entry.replace(head)
-        elif head.priority != entry.pod.priority:
-            entry.replace(head)
-            self._places.refresh(entry)
-        if entry.place is GATED:
-            self._make_active(entry, _GROUP_CHANGE, now)
-
-    def remove_group(self, key: GroupKey) -> None:
-        """Removes a group: its pods wait until it exists again."""
-        entry = self._entries.get(key)
-        if entry is None or entry.place is IN_FLIGHT:
-            return
-        members = [*entry.members.values(), *entry.late.values()]
-        self._drop(entry)
-        self._set_aside(key, members)
-
-    def look_again(self, key: GroupKey, now: float) -> None:
-        """Checks whether a group that is held back may be tried, now that a member has a node."""
-        entry = self._entries.get(key)
-        if entry is not None and entry.place is GATED:
-            self._make_active(entry, _GROUP_CHANGE, now)
-
-    def activate_group(self, key: GroupKey, now: float) -> None:
-        """Makes a group active whatever it waits for."""
-        entry = self._entries.get(key)
-        if entry is not None and entry.place not in (ACTIVE, IN_FLIGHT):
-            self._make_active(entry, FORCE_ACTIVATE.label, now)
-
-    def _set_aside(self, key: GroupKey, members: Iterable[QueuedPod]) -> None:
-        for member in members:
-            member.place = Place.INCOMPLETE
-            self._incomplete.setdefault(key, {})[member.pod.uid] = member
-
-    def _drop(self, entry: QueuedGroup) -> None:
-        del self._entries[entry.key]
-        if entry.pod.uid in self._places:
-            self._places.take(entry)
-
-    # Attempts
-
-    def activate(self, pods: Iterable[Pod], now: float) -> None:
-        alone = []
-        for pod in pods:
-            key = self._group_of.get(pod.uid)
-            if key is None:
-                alone.append(pod)
-            else:
-                self.activate_group(key, now)
-        super().activate(alone, now)
-
-    def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
-        """Returns a pod; a member whose group is in the queue already joins its group."""
-        key = self._groups.key_of(pod)
-        if key is None:
-            super().give_back(queued, pod=pod, attempt=attempt, now=now)
-            return
-        if pod.uid in self._group_of:
-            return
-        queued.pod = pod
-        queued.note_failure(attempt)
-        is_alone = key not in self._entries
-        self._enter_member(queued, key, now)
-        entry = self._entries.get(key)
-        if entry is not None and is_alone:
-            # What failed after the decision is made good first: it keeps its place in line.
-            entry.consecutive_errors = queued.consecutive_errors
-            entry.expiry = self.backoff.expiry(now, entry.failures)
-            if entry.backs_off(now) and entry.place is ACTIVE:
-                self._move(entry, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
-
-    def members_placed(self, entry: QueuedGroup, uids: Iterable[str]) -> None:
-        """Notes that members of a group in flight have a node and do not wait any more."""
-        for uid in uids:
-            self._group_of.pop(uid, None)
-            entry.members.pop(uid, None)
-
-    def return_group(
-        self, entry: QueuedGroup, how: GroupReturn, now: float, *, needs_room: bool = False
-    ) -> None:
-        """Returns a popped group with the members without a node; without any, it is done.
-
-        A group that only needs room is not tried again before an event may have made room.
-        """
-        self.done(entry.pod.uid)
-        for member in entry.late.values():
-            entry.join(member)
-        entry.late = {}
-        if not entry.members:
-            self._entries.pop(entry.key, None)
-            return
-        if self._groups.get(entry.key) is None:
-            del self._entries[entry.key]
-            self._set_aside(entry.key, entry.members.values())
-            return
-        self._count_return(entry, how, now)
-        if needs_room:
-            entry.refused_at = self._helpful
-            entry.expiry += self._spread(entry)
-        else:
-            entry.refused_at = None
-        if entry.backs_off(now):
-            if self._is_admitted(entry, SCHEDULE_ATTEMPT_FAILURE):
-                # Not where it may be popped early: it would be tried over and over.
-                self._move(entry, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
-        else:
-            self._make_active(entry, SCHEDULE_ATTEMPT_FAILURE, now)
-
-    def _count_return(self, entry: QueuedGroup, how: GroupReturn, now: float) -> None:
-        entry.rejectors = frozenset()
-        entry.was_flushed = False
-        if how is GroupReturn.LEFT_OVER:
-            entry.unschedulable_count = entry.consecutive_errors = 0
-            entry.expiry = NEVER_FAILED
-            return
-        entry.timestamp, entry.arrival = now, next(self._arrivals)
-        if how is GroupReturn.FAILED:
-            entry.consecutive_errors += 1
-        else:
-            entry.unschedulable_count += 1
-            entry.consecutive_errors = 0
-        backoff = widen(self.backoff, len(entry.members))
-        entry.expiry = backoff.expiry(now, entry.failures)
-
-    def wake(
-        self,
-        event: ClusterEvent,
-        old: Any,
-        new: Any,
-        now: float,
-        concerns: Callable[[Pod], bool] | None = None,
-    ) -> None:
-        if event is not ASSIGNED_POD_ADD:
-            self._helpful += 1
-        super().wake(event, old, new, now, concerns)
-
-    def _make_active(self, queued: QueuedPod, label: str, now: float) -> None:
-        if isinstance(queued, QueuedGroup) and label == BACKOFF_COMPLETE:
-            waits = now - queued.timestamp < MAX_IN_UNSCHEDULABLE
-            if queued.refused_at == self._helpful and waits:
-                # It would be refused again. To leave it alone costs others nothing.
-                backoff = widen(self.backoff, len(queued.members))
-                queued.expiry = floor(now + backoff.seconds(queued.failures)) + self._spread(queued)
-                self._places.move(queued, Place.ERROR_BACKOFF)
-                return
-        super()._make_active(queued, label, now)
-
-    def _spread(self, entry: QueuedGroup) -> int:
-        """Returns by how many seconds a group comes back later, so that not all come at once."""
-        seconds = min(_MOST_SPREAD_SECONDS, 1 + len(self._entries) // _GROUPS_PER_SECOND)
-        return entry.arrival % seconds
-
-    def check(self) -> None:
-        super().check()
-        for uid, key in self._group_of.items():
-            entry = self._entries.get(key)
-            aside = self._incomplete.get(key, {})
-            found = uid in aside, entry is not None and uid in {*entry.members, *entry.late}
-            assert sum(found) == 1, f"{uid} of {key} is aside or in its group: {found}"
-        for key, entry in self._entries.items():
-            is_flying = entry.pod.uid in self._in_flight
-            is_waiting = entry.pod.uid in self._places or self._is_held(entry)
-            assert is_flying != is_waiting, f"{key} is in no place, or two"
-            assert entry.members or is_flying, f"{key} waits without members"
-
-    def _is_admitted(self, queued: QueuedPod, label: str) -> bool:
-        if not isinstance(queued, QueuedGroup):
-            return super()._is_admitted(queued, label)
-        answer = self._hold_group(queued.key, queued.pod.spec.scheduler_name)
-        if answer is not None:
-            self._hold(queued, answer, label)
-            return False
-        answer = self._ask_members(queued)
-        if answer is not None:
-            self._gate(queued, answer, label)
-            return False
-        queued.gated_by, queued.refusal = "", None
-        return True
 
     def _ask_members(self, entry: QueuedGroup) -> tuple[str, Rejected] | None:
         for member in entry.members.values():

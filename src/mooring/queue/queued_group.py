@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import sqrt
-
 import msgspec
 from msgspec.structs import replace as changed
 
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import GroupKey, PodGroup
 
-from .queued_pod import Backoff, QueuedPod
+from .queued_pod import QueuedPod
 
 
 class QueuedGroup(QueuedPod, eq=False, gc=True):
@@ -67,8 +64,3 @@ def head_of(group: PodGroup, member: Pod) -> Pod:
     name = f"podgroup {group.name} {group.group_key[0]}"
     uid = f"podgroup {group.group_key[0]} {group.key}"
     return changed(member, name=name, uid=uid, spec=spec, resource_version="")
-
-
-def widen(backoff: Backoff, count: int) -> Backoff:
-    """Returns the backoff of a group: the more members are tried, the longer it may last."""
-    return replace(backoff, maximum=backoff.maximum * sqrt(max(count, 1)))
