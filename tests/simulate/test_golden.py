@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.simulate import write_tables
+from mooring.cli.simulate_text import write_tables
 from mooring.simulate.loading import load
 from mooring.simulate.simulation import simulate
 from tests.simulate.inputs import engine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,23 +24,18 @@ from .options import (
     PathsArgument,
     PluginsOption,
 )
-from .rendering import ProgressBar, indent, line, note, plain, render, shorten, table, write_yaml
+from .rendering import ProgressBar, note, write_yaml
+from .simulate_text import write_tables
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
     from mooring.engine import Engine
     from mooring.simulate.loading import Input
-    from mooring.simulate.transcript import PendingPod, PlacedPod, PreemptedPod, Transcript, Use
-    from mooring.world import ClaimedVolume
+    from mooring.simulate.transcript import Transcript
 
     from .inputs import ConnectionOptions
 
 # Exit code when a pod stays pending.
 _PENDING = 1
-
-_GIB = 2**30
 
 _TRACES = "Traces"
 
@@ -61,6 +56,25 @@ class ExtenderUse(StrEnum):
     SKIP = "skip"
 
 
+VerifySampleOption = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE",
+        min=0.0,
+        max=1.0,
+        help="Decide this share of the pods a second time without stored answers, and compare.",
+    ),
+]
+MostClassesOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="COUNT", min=1, help="Keep at most this many classes of like pods per profile."
+    ),
+]
+ExtendersOption = Annotated[
+    ExtenderUse,
+    typer.Option(help="Ask the extenders of the configuration, or decide without them."),
+]
 TraceOption = Annotated[
     Path | None,
     typer.Option(
@@ -104,25 +118,9 @@ def simulate(  # noqa: PLR0913 - one for each flag
     feature_gates: FeatureGatesOption = "",
     emulation_version: EmulationVersionOption = "",
     plugins: PluginsOption = None,
-    verify_sample: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            min=0.0,
-            max=1.0,
-            help="Decide this share of the pods a second time without stored answers, and compare.",
-        ),
-    ] = 0.0,
-    most_classes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="COUNT", min=1, help="Keep at most this many classes of like pods per profile."
-        ),
-    ] = None,
-    extenders: Annotated[
-        ExtenderUse,
-        typer.Option(help="Ask the extenders of the configuration, or decide without them."),
-    ] = ExtenderUse.SKIP,
+    verify_sample: VerifySampleOption = 0.0,
+    most_classes: MostClassesOption = None,
+    extenders: ExtendersOption = ExtenderUse.SKIP,
     trace: TraceOption = None,
     against: AgainstOption = None,
     report: ReportOption = None,
@@ -142,10 +140,12 @@ def simulate(  # noqa: PLR0913 - one for each flag
     shows how long pods waited and how full nodes were. Exit code: 0, or 2 if the input cannot be
     used.
     """
+    # Here, so that the other commands start without NumPy.
+    from .emulation import choose_version
+    from .inputs import ConnectionOptions, EngineOptions
+
     paths = [*(paths or ()), *(from_paths or ())]
     if trace is not None:
-        from .emulation import choose_version
-        from .inputs import EngineOptions
         from .traces import TraceQuestion, print_answer
 
         configs = (config, *(against or ()))
@@ -154,12 +154,6 @@ def simulate(  # noqa: PLR0913 - one for each flag
         question = TraceQuestion(trace, paths, engines, stays=no_departures)
         print_answer(question, report, output)
         return
-    # Here, so that the other commands start without NumPy.
-    from mooring.engine.actions import Report
-
-    from .emulation import choose_version
-    from .inputs import ConnectionOptions, EngineOptions
-
     connection = ConnectionOptions(kubeconfig, context, master)
     version = choose_version(emulation_version, None if paths else connection)
     options = EngineOptions(config, feature_gates, plugins, version=version)
@@ -168,14 +162,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
         most_classes=most_classes,
         asks_extenders=extenders is ExtenderUse.ASK,
     )
-    manifests, transcript = _schedule(engine, paths, connection)
-    reports = (action.message for _, action in transcript.story if isinstance(action, Report))
-    for text in (*manifests.notes, *reports):
-        note(text)
-    print(_WRITERS[output](transcript))
-    sys.stdout.flush()
-    if transcript.pending:
-        raise typer.Exit(_PENDING)
+    _print(*_schedule(engine, paths, connection), output)
 
 
 def _schedule(
@@ -199,6 +186,19 @@ def _schedule(
             return manifests, simulate(engine, manifests.objects, bar.update, answer)
 
 
+def _print(manifests: Input, transcript: Transcript, output: SimulateFormat) -> None:
+    """Prints what was decided, and exits with 1 if a pod stays pending."""
+    from mooring.engine.actions import Report
+
+    reports = (action.message for _, action in transcript.story if isinstance(action, Report))
+    for text in (*manifests.notes, *reports):
+        note(text)
+    print(_WRITERS[output](transcript))
+    sys.stdout.flush()
+    if transcript.pending:
+        raise typer.Exit(_PENDING)
+
+
 def _write_wide(transcript: Transcript) -> str:
     return write_tables(transcript, wide=True)
 
@@ -215,133 +215,9 @@ def _write_yaml(transcript: Transcript) -> str:
     return write_yaml(to_builtins(transcript))
 
 
-def write_tables(transcript: Transcript, *, wide: bool = False) -> str:
-    """Writes placements, volumes, use per resource and pending pods as tables."""
-    return render(_parts(transcript, wide=wide))
-
-
 _WRITERS: dict[SimulateFormat, Callable[[Transcript], str]] = {
     SimulateFormat.TABLE: write_tables,
     SimulateFormat.WIDE: _write_wide,
     SimulateFormat.JSON: _write_json,
     SimulateFormat.YAML: _write_yaml,
 }
-
-
-def _parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableType]:
-    from mooring.simulate.transcript import describe_reuse
-
-    if transcript.placed:
-        yield _placements(transcript.placed, wide=wide)
-        yield ""
-    if transcript.preempted:
-        yield _preemptions(transcript.preempted)
-        yield ""
-    if transcript.volumes:
-        yield _volumes(transcript.volumes)
-        yield ""
-    if transcript.use:
-        yield _uses(transcript.use)
-        yield ""
-    for message, pods in _group(transcript.pending).items():
-        count = "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
-        yield line(f"{count}: {message}")
-        names = [each.pod.key for each in pods]
-        yield indent(line(shorten(names, len(names)) if wide else shorten(names)))
-        yield ""
-    for profile, statistics in transcript.reuse.items():
-        if statistics.decisions and (wide or statistics.verified):
-            yield line(describe_reuse(profile, statistics))
-    yield _totals(transcript)
-
-
-def cores(milli: int) -> str:
-    """Writes thousandths of a core as cores: 2, 0.5."""
-    return f"{milli // 1000}.{milli % 1000:03d}".rstrip("0").rstrip(".")
-
-
-def gibibytes(amount: int) -> str:
-    """Writes bytes as GiB, to a tenth."""
-    return f"{amount / _GIB:.1f}Gi"
-
-
-def _placements(placed: Sequence[PlacedPod], *, wide: bool) -> Table:
-    headers = ("NAMESPACE", "POD", "NODE")
-    more = ("PROFILE", "PRIORITY", "ATTEMPTS", "CPU", "MEMORY") if wide else ()
-    return table((*headers, *more), [_placement(each, wide=wide) for each in placed])
-
-
-def _placement(placed: PlacedPod, *, wide: bool) -> tuple[str, ...]:
-    from mooring.objects.resources import CPU, MEMORY
-
-    pod = placed.pod
-    where = pod.namespace, pod.name, placed.node
-    if not wide:
-        return where
-    requests = dict(pod.requests)
-    return (
-        *where,
-        placed.profile,
-        str(pod.priority),
-        str(placed.attempts),
-        cores(requests.get(CPU, 0)),
-        gibibytes(requests.get(MEMORY, 0)),
-    )
-
-
-def _preemptions(preempted: Sequence[PreemptedPod]) -> Table:
-    rows = [(each.pod.namespace, each.pod.name, each.node, each.by) for each in preempted]
-    return table(("NAMESPACE", "PREEMPTED", "FROM", "BY"), rows)
-
-
-def _volumes(volumes: Sequence[ClaimedVolume]) -> Table:
-    rows = [
-        (
-            each.claim.namespace,
-            each.claim.name,
-            each.volume.name,
-            "provisioned" if each.provisioned else "existing",
-            each.pod,
-        )
-        for each in volumes
-    ]
-    return table(("NAMESPACE", "CLAIM", "VOLUME", "SOURCE", "POD"), rows)
-
-
-def _uses(uses: dict[str, Use]) -> Table:
-    rows = [
-        (
-            name,
-            *(_amount(name, each) for each in (use.allocatable, use.before, use.after)),
-            f"{100 * use.after // use.allocatable}%" if use.allocatable > 0 else "-",
-        )
-        for name, use in uses.items()
-    ]
-    return table(("RESOURCE", "ALLOCATABLE", "BEFORE", "AFTER", "USE"), rows, numbers_from=1)
-
-
-def _amount(resource: str, amount: int) -> str:
-    from mooring.simulate.transcript import find_unit
-
-    match find_unit(resource):
-        case "millicores":
-            return cores(amount)
-        case "bytes":
-            return gibibytes(amount)
-        case _:
-            return str(amount)
-
-
-def _group(pending: Iterable[PendingPod]) -> dict[str, list[PendingPod]]:
-    """Groups pending pods by their message."""
-    groups: dict[str, list[PendingPod]] = {}
-    for each in pending:
-        groups.setdefault(plain(each.message), []).append(each)
-    return groups
-
-
-def _totals(transcript: Transcript) -> str:
-    counts = [f"{len(transcript.placed)} placed", f"{len(transcript.pending)} pending"]
-    if transcript.preempted:
-        counts.append(f"{len(transcript.preempted)} preempted")
-    return ", ".join((*counts, f"{transcript.nodes} nodes"))
