@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,35 +31,39 @@ from .rendering import note, print_data, render
 if TYPE_CHECKING:
     from .explain_answers import Answer
     from .explain_targets import ExplainTarget
-    from .inputs import RemoteScheduler
+    from .inputs import ConnectionOptions, EngineOptions, RemoteScheduler
 
 # Exit code when the pod fits no node.
 _PENDING = 1
 
 
-def explain(  # noqa: PLR0913, PLR0915 - one for each flag
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="POD",
-            help="What to explain: a pod as NAME or NAMESPACE/NAME, or KIND/NAME for a workload, "
-            "a gang or a node (deploy/web, podgroup/train, node/n1). "
-            "Without it, all pods that wait.",
-            show_default=False,
-        ),
-    ] = "",
+TargetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="POD",
+        help="What to explain: a pod as NAME or NAMESPACE/NAME, or KIND/NAME for a workload, "
+        "a gang or a node (deploy/web, podgroup/train, node/n1). "
+        "Without it, all pods that wait.",
+        show_default=False,
+    ),
+]
+NamespaceOption = Annotated[
+    str,
+    typer.Option(
+        "--namespace", "-n", metavar="NAME", help="Namespace of the object given by NAME."
+    ),
+]
+NodeOption = Annotated[
+    str, typer.Option(metavar="NODE", help="Say why this node accepts or rejects the pod.")
+]
+
+
+def explain(  # noqa: PLR0913 - one for each flag
+    target: TargetArgument = "",
     paths: PathsArgument = None,
     from_paths: FromOption = None,
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace", "-n", metavar="NAME", help="Namespace of the object given by NAME."
-        ),
-    ] = "default",
-    node: Annotated[
-        str,
-        typer.Option(metavar="NODE", help="Say why this node accepts or rejects the pod."),
-    ] = "",
+    namespace: NamespaceOption = "default",
+    node: NodeOption = "",
     output: OutputOption = AnswerFormat.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
@@ -84,10 +89,8 @@ def explain(  # noqa: PLR0913, PLR0915 - one for each flag
     from mooring.documents.errors import InputError
 
     from .emulation import choose_version
-    from .explain_answers import answer
-    from .explain_gangs import GANG_GATES
     from .explain_targets import parse_target
-    from .inputs import ConnectionOptions, EngineOptions, RemoteScheduler, read_cluster
+    from .inputs import ConnectionOptions, EngineOptions, RemoteScheduler
 
     if target and not paths and not from_paths and Path(target).exists():
         # Files are all that is given, so that all pods are meant.
@@ -96,25 +99,46 @@ def explain(  # noqa: PLR0913, PLR0915 - one for each flag
     wanted = parse_target(target, namespace)
     connection = ConnectionOptions(kubeconfig, context, master)
     if url:
-        scheduler = RemoteScheduler(url, token, token_file, certificate_authority, insecure)
         others = (paths, config, feature_gates, emulation_version, plugins, connection.is_given)
         if any(others):
             text = "a running scheduler has its own cluster and configuration: give no other"
             raise InputError("--url", text)
+        scheduler = RemoteScheduler(url, token, token_file, certificate_authority, insecure)
         found = _ask(scheduler, wanted, node)
     else:
-        gates = f"{GANG_GATES},{feature_gates}" if wanted.kind == "PodGroup" else feature_gates
         version = choose_version(emulation_version, None if paths else connection)
-        options = EngineOptions(config, gates, plugins, version=version)
-        engine = options.engine(asks_extenders=False)
-        objects = read_cluster(paths, connection, engine.handles.kinds)
-        found = answer(engine, objects, wanted, node)
+        options = EngineOptions(config, feature_gates, plugins, version=version)
+        found = _decide(options, paths, connection, wanted, node)
+    _print(found, output)
+
+
+def _print(found: Answer, output: AnswerFormat) -> None:
+    """Prints an answer, and exits with 1 if the pod fits no node."""
     for text in found.notes:
         note(text)
     if not print_data(found.value, output):
         print(render(found.parts()))
     if not found.has_place:
         raise typer.Exit(_PENDING)
+
+
+def _decide(
+    options: EngineOptions,
+    paths: list[str],
+    connection: ConnectionOptions,
+    wanted: ExplainTarget,
+    node: str,
+) -> Answer:
+    """Reads the cluster, and answers with an engine of its own."""
+    from .explain_answers import answer
+    from .explain_gangs import GANG_GATES
+    from .inputs import read_cluster
+
+    if wanted.kind == "PodGroup":
+        options = replace(options, feature_gates=f"{GANG_GATES},{options.feature_gates}")
+    engine = options.engine(asks_extenders=False)
+    objects = read_cluster(paths, connection, engine.handles.kinds)
+    return answer(engine, objects, wanted, node)
 
 
 def _ask(scheduler: RemoteScheduler, wanted: ExplainTarget, node: str) -> Answer:

@@ -15,8 +15,10 @@ from .options import (
     LogLevel,
     LogLevelOption,
     MasterOption,
+    RunSecondsOption,
+    StartSecondsOption,
+    StopSecondsOption,
 )
-from .up import RunSecondsOption, StartSecondsOption, StopSecondsOption
 
 if TYPE_CHECKING:
     from mooring.app.hollow_cluster import RemoteHollowSettings

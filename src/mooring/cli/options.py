@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 CONNECTION, SCHEDULER, SERVING, LOGS = "API server", "Running scheduler", "Serving", "Logs"
+_PODS = "Pods"
 
 
 class AnswerFormat(StrEnum):
@@ -199,6 +200,32 @@ CertDirOption = Annotated[
     ),
 ]
 
+# Pods without containers.
+
+RunSecondsOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        metavar="SECONDS",
+        help="How long a pod runs before it succeeds, unless its restart policy is Always.",
+        rich_help_panel=_PODS,
+    ),
+]
+StartSecondsOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0, metavar="SECONDS", help="How long a pod takes to start.", rich_help_panel=_PODS
+    ),
+]
+StopSecondsOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        metavar="SECONDS",
+        help="How long a pod takes to stop; at most its grace period.",
+        rich_help_panel=_PODS,
+    ),
+]
 # Logs.
 
 LogFormatOption = Annotated[

@@ -32,6 +32,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from mooring.app.https_site import ServingSettings
     from mooring.app.main_thread import Record, RunSettings
 
     from .inputs import ConnectionOptions, EngineOptions
@@ -188,48 +189,33 @@ def run(  # noqa: PLR0913 - one for each flag
     Exit code: 0 if it was stopped by a signal, 1 if it lost its lease, 2 if it cannot start.
     """
     # Here, so that the other commands start without what a scheduler needs.
-    import socket
-    import uuid
-    from contextlib import nullcontext
-    from functools import partial
-
     from mooring.app.authorization import AuthorizationSettings
-    from mooring.app.endpoints import serve_early_probes
     from mooring.app.https_site import CertificateSettings, ServingSettings
     from mooring.app.main_thread import RunSettings
 
-    from .emulation import await_version
     from .inputs import ConnectionOptions, EngineOptions
 
     configure_logs(log_format, log_level, verbosity)
-    connection = ConnectionOptions(kubeconfig, context, master)
-    options = EngineOptions(
-        config,
-        feature_gates,
-        plugins,
-        election={
-            "leader_elect": leader_elect and leader_elect is Switch.ON,
-            "lease_duration": leader_elect_lease_duration,
-            "renew_deadline": leader_elect_renew_deadline,
-            "retry_period": leader_elect_retry_period,
-            "resource_name": leader_elect_resource_name,
-            "resource_namespace": leader_elect_resource_namespace,
-        },
-    )
-    # Its mistakes are reported at once, not when the API server answers.
-    configuration = options.configuration()
-    connection = connection.with_default(configuration.client_connection.kubeconfig)
+    election = {
+        "leader_elect": leader_elect and leader_elect is Switch.ON,
+        "lease_duration": leader_elect_lease_duration,
+        "renew_deadline": leader_elect_renew_deadline,
+        "retry_period": leader_elect_retry_period,
+        "resource_name": leader_elect_resource_name,
+        "resource_namespace": leader_elect_resource_namespace,
+    }
     certificate = CertificateSettings(
         tls_cert_file, tls_private_key_file, cert_dir, client_ca_file=client_ca_file
     )
     serving = ServingSettings(bind_address, secure_port, certificate) if secure_port else None
-    # A kubelet restarts what does not answer, and the API server may take its time.
-    probes = nullcontext if serving is None else partial(serve_early_probes, serving)
-    version = await_version(emulation_version, connection, probes)
-    options = replace(options, version=version)
+    connection, options = _complete(
+        ConnectionOptions(kubeconfig, context, master),
+        EngineOptions(config, feature_gates, plugins, election=election),
+        emulation_version,
+        serving,
+    )
     settings = RunSettings(
-        # No other replica has this name.
-        identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        identity=_make_identity(),
         qps=kube_api_qps,
         burst=kube_api_burst,
         serving=serving,
@@ -280,6 +266,37 @@ def record_settings(
         is_beside=is_beside,
     )
     return Record(file, setup, RecordSettings(most_bytes=most))
+
+
+def _complete(
+    connection: ConnectionOptions,
+    options: EngineOptions,
+    emulation_version: str,
+    serving: ServingSettings | None,
+) -> tuple[ConnectionOptions, EngineOptions]:
+    """Adds the kubeconfig of the configuration, and the version of the API server."""
+    from contextlib import nullcontext
+    from functools import partial
+
+    from mooring.app.endpoints import serve_early_probes
+
+    from .emulation import await_version
+
+    # Its mistakes are reported at once, not when the API server answers.
+    configuration = options.configuration()
+    connection = connection.with_default(configuration.client_connection.kubeconfig)
+    # A kubelet restarts what does not answer, and the API server may take its time.
+    probes = nullcontext if serving is None else partial(serve_early_probes, serving)
+    version = await_version(emulation_version, connection, probes)
+    return connection, replace(options, version=version)
+
+
+def _make_identity() -> str:
+    """Returns a name that no other replica has."""
+    import socket
+    import uuid
+
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 def _schedule(connection: ConnectionOptions, options: EngineOptions, settings: RunSettings) -> int:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from .options import FeatureGatesOption, LogLevel, PluginsOption
+from .options import (
+    FeatureGatesOption,
+    LogLevel,
+    PluginsOption,
+    RunSecondsOption,
+    StartSecondsOption,
+    StopSecondsOption,
+)
 
-_DEMO, _SERVER, _PODS, _SCHEDULER = "Demo", "API server", "Pods", "Scheduler"
+_DEMO, _SERVER, _SCHEDULER = "Demo", "API server", "Scheduler"
 
 # The demo has its own cluster: on another one its promises would not hold.
 _NOT_WITH_DEMO = (
@@ -140,30 +148,6 @@ DataDirOption = Annotated[
         rich_help_panel=_SERVER,
     ),
 ]
-RunSecondsOption = Annotated[
-    float,
-    typer.Option(
-        min=0.0,
-        metavar="SECONDS",
-        help="How long a pod runs before it succeeds, unless its restart policy is Always.",
-        rich_help_panel=_PODS,
-    ),
-]
-StartSecondsOption = Annotated[
-    float,
-    typer.Option(
-        min=0.0, metavar="SECONDS", help="How long a pod takes to start.", rich_help_panel=_PODS
-    ),
-]
-StopSecondsOption = Annotated[
-    float,
-    typer.Option(
-        min=0.0,
-        metavar="SECONDS",
-        help="How long a pod takes to stop; at most its grace period.",
-        rich_help_panel=_PODS,
-    ),
-]
 SchedulerOption = Annotated[
     SchedulerLink,
     typer.Option(
@@ -245,21 +229,20 @@ def up(  # noqa: PLR0913 - one for each flag
     if source and not _is_given(context, "nodes"):
         nodes = "0"
     cluster = read_cluster_file(nodes)
-    own_token: dict[str, Any] = {"token": token} if token else {}
+    server = ServerSettings(host=listen, port=port, data_dir=data_dir, coexist=coexist)
+    hollow = HollowSettings(
+        start_seconds=start_seconds,
+        run_seconds=run_seconds,
+        stop_seconds=stop_seconds,
+        coexist=coexist,
+    )
     settings = UpSettings(
-        server=ServerSettings(
-            host=listen, port=port, data_dir=data_dir, coexist=coexist, **own_token
-        ),
+        server=replace(server, token=token) if token else server,
         nodes=cluster.nodes,
         manifests=cluster.manifests,
         read_copies=partial(read_copies, source, with_values=with_values) if source else None,
         with_values=with_values,
-        hollow=HollowSettings(
-            start_seconds=start_seconds,
-            run_seconds=run_seconds,
-            stop_seconds=stop_seconds,
-            coexist=coexist,
-        ),
+        hollow=hollow,
         scheduler_access=SchedulerAccess.NONE if no_scheduler else SchedulerAccess(scheduler.value),
         kubeconfig=kubeconfig,
     )
