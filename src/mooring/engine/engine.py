@@ -98,17 +98,12 @@ class Engine:
             )
             for each in configuration.profiles
         }
-        self.cluster = Cluster(self.handles, group_links(configuration))
-        self.cluster.extended.run()
-        for profile in self.profiles.values():
-            for plugin in profile.plugins.values():
-                show_cluster(plugin, self.cluster.nodes)
+        self.cluster = self._make_cluster()
         self._outbox: list[Action] = [
             *find_unowned(self.handles),
             *(each for profile in self.profiles.values() for each in collect_remarks(profile)),
         ]
         self._emit: Callable[[Action], None] = self._outbox.append
-        self.cluster.changes.limit_to(unite(each.reads for each in self.profiles.values()))
         settings = settings or class_settings(configuration)
         #: What is kept for like pods of all profiles.
         self.answers = AnswerCache(settings.most_bytes)
@@ -121,37 +116,15 @@ class Engine:
         #: The decision about a pod as things are, without a consequence. Extenders are not asked.
         self.decide, self.decide_member = self._decider.decide, self._decider.decide_member
         self.queue = self._make_queue()
-        self.gangs = GroupDecider(
-            self.cluster,
-            GroupSettings(
-                configuration.gates["TopologyAwareWorkloadScheduling"],
-                self.profiles.keys(),
-            ),
-            observer,
-            self._decider.find_class,
-        )
+        self.gangs = self._make_group_decider()
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
-        self._attempts = Attempts(
-            self.cluster,
-            self.queue,
-            self._intake.pending,
-            self._emit,
-            observer,
-            tuple(each for each in configuration.extenders if each.bind_verb),
-        )
+        pending = self._intake.pending
+        binders = tuple(each for each in configuration.extenders if each.bind_verb)
+        self._attempts = Attempts(self.cluster, self.queue, pending, self._emit, observer, binders)
         self._consultations = Consultations(
-            configuration,
-            self.queue,
-            self._attempts,
-            self._intake.pending,
-            self._emit,
-            self._give_up,
+            configuration, self.queue, self._attempts, pending, self._emit, self._give_up
         )
-        self._groups: GroupAttempts | None = None
-        if isinstance(self.queue, GroupedQueue):
-            self._groups = GroupAttempts(
-                self.queue, self._attempts, self.gangs, self._intake.pending, self._emit
-            )
+        self._groups = self._make_group_attempts()
         #: Answers of plugins to pods that wait for their permit, until they are taken in.
         self._answers: deque[Event] = deque()
         #: Receives these answers instead, as events for `handle`.
@@ -168,6 +141,18 @@ class Engine:
         #: How often what nobody asks for is dropped. Where time passes in leaps, that is rarer.
         self.sweep_seconds = _SWEEP_EVERY
         self._next_sweep = float("-inf")
+
+    # Its parts
+
+    def _make_cluster(self) -> Cluster:
+        """Makes an empty cluster, and shows it to the plugins."""
+        cluster = Cluster(self.handles, group_links(self.configuration))
+        cluster.extended.run()
+        for profile in self.profiles.values():
+            for plugin in profile.plugins.values():
+                show_cluster(plugin, cluster.nodes)
+        cluster.changes.limit_to(unite(each.reads for each in self.profiles.values()))
+        return cluster
 
     def _make_queue(self) -> Queue:
         first = next(iter(self.profiles.values()))
@@ -186,6 +171,22 @@ class Engine:
         if not groups.links:
             return Queue(**settings)
         return GroupedQueue(groups, self._hold_group, **settings)
+
+    def _make_group_decider(self) -> GroupDecider:
+        settings = GroupSettings(
+            self.configuration.gates["TopologyAwareWorkloadScheduling"], self.profiles.keys()
+        )
+        return GroupDecider(self.cluster, settings, self._observer, self._decider.find_class)
+
+    def _make_group_attempts(self) -> GroupAttempts | None:
+        """Makes the attempts of groups, if pods may name a group."""
+        if not isinstance(self.queue, GroupedQueue):
+            return None
+        return GroupAttempts(
+            self.queue, self._attempts, self.gangs, self._intake.pending, self._emit
+        )
+
+    # Events and steps
 
     def handle(self, event: Event, now: float) -> None:
         """Takes in an event. An object that raises an exception is left out until it changes."""
