@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from mooring.embedded.api.decoding import amount_text, part
 from mooring.embedded.api.request_options import WriteOptions
 from mooring.embedded.kinds.cluster_kinds import NAMESPACE_FINALIZER
-from mooring.embedded.kinds.pod_spec import Nanos
+from mooring.embedded.kinds.pod_spec_rules import Nanos
 from mooring.embedded.kinds.quotas import (
     CLAIMS,
     PODS,

@@ -35,7 +35,7 @@ from mooring.embedded.request_refusals import (
 from mooring.embedded.store.object_store import Json, ObjectStore
 
 from .pod_faults import taint_faults, toleration_faults
-from .pod_spec import amount_faults, read_amounts
+from .pod_spec_rules import amount_faults, read_amounts
 
 NAMESPACE_FINALIZER = "kubernetes"
 _NAME_LABEL = "kubernetes.io/metadata.name"

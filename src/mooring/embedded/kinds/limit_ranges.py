@@ -18,7 +18,7 @@ from mooring.embedded.request_refusals import (
 from mooring.embedded.store.object_store import Json, ObjectStore
 from mooring.objects.quantity import Quantity
 
-from .pod_spec import amount_faults, pod_total
+from .pod_spec_rules import amount_faults, pod_total
 
 _CONTAINER, _POD, _CLAIM = "Container", "Pod", "PersistentVolumeClaim"
 _NOTE = "kubernetes.io/limit-ranger"

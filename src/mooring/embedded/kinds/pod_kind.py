@@ -32,7 +32,7 @@ from mooring.objects.quantity import Quantity
 from .cluster_kinds import apply_runtime_class, find_priority_class
 from .limit_ranges import limit_pod
 from .pod_faults import drop_disabled, pod_update_faults, resize
-from .pod_spec import containers, creation_faults, default_pod_spec, pod_faults
+from .pod_spec_rules import containers, creation_faults, default_pod_spec, pod_faults
 
 _DEFAULT_GRACE_SECONDS = 30
 # The fields that follow from the priority class, as messages name them.

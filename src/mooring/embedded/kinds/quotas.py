@@ -17,7 +17,7 @@ from mooring.embedded.api.request_options import WriteOptions
 from mooring.embedded.request_refusals import Fault, forbidden, invalid_value, unsupported
 from mooring.embedded.store.object_store import Json, StoredObject
 
-from .pod_spec import Nanos, amount_faults, containers, pod_total, read_amounts
+from .pod_spec_rules import Nanos, amount_faults, containers, pod_total, read_amounts
 
 QUOTAS = "resourcequotas"
 PODS, CLAIMS, SERVICES = "pods", "persistentvolumeclaims", "services"

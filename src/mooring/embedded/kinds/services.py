@@ -27,7 +27,7 @@ from mooring.embedded.request_refusals import (
 )
 from mooring.embedded.store.object_store import Json, ObjectStore, StoredObject
 
-from .pod_spec import PORT_RANGE
+from .pod_spec_rules import PORT_RANGE
 
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _NETWORK = ipaddress.ip_network("10.96.0.0/16")

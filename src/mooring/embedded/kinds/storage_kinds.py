@@ -26,7 +26,7 @@ from mooring.embedded.request_refusals import (
 from mooring.embedded.store.object_store import Json, ObjectStore
 
 from .limit_ranges import limit_claim
-from .pod_spec import amount_faults
+from .pod_spec_rules import amount_faults
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")

@@ -12,7 +12,7 @@ from mooring.embedded.api.kind import KindRules, ServedKind
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.store.object_store import Json, StoredObject
 
-from .pod_spec import Nanos, add_amounts, read_amounts
+from .pod_spec_rules import Nanos, add_amounts, read_amounts
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
 #: On a pod: what it uses, such as cpu=100m,memory=64Mi.

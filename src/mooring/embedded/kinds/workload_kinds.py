@@ -39,7 +39,7 @@ from mooring.embedded.request_refusals import (
 from mooring.embedded.store.object_store import Json
 
 from .pod_faults import drop_disabled
-from .pod_spec import default_pod_spec, pod_spec_faults
+from .pod_spec_rules import default_pod_spec, pod_spec_faults
 
 _PROGRESS_SECONDS = 600
 _HISTORY = 10
