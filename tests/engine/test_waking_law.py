@@ -72,7 +72,7 @@ def needs(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def distant_terms(draw: st.DrawFn) -> dict[str, Any]:
     """A term about pods of the own namespace, or of those that it names or selects."""
-    selected = {"namespaceSelector": {"matchLabels": {"env": draw(NAMESPACES)}}}
+    selected: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"env": draw(NAMESPACES)}}}
     where = draw(st.sampled_from([{}, {"namespaces": [draw(NAMESPACES)]}, selected, selected]))
     key = draw(st.sampled_from([HOSTNAME, ZONE]))
     return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": draw(APPS)}}, **where}
