@@ -290,6 +290,25 @@ def test_extenders_spare_victims() -> None:
     assert nominations(actions)["high"] == "n1"
 
 
+@pytest.mark.parametrize(
+    "spec", [{}, {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}], ids=["", "ports"]
+)
+def test_nobody_is_evicted_where_only_the_extender_refuses(spec: dict[str, Any]) -> None:
+    run = start(FILTER)
+    for at in (1, 2):
+        run.apply(pod(f"low{at}", node=f"n{at}", spec={"priority": 0}))
+    run.apply(pod("high", spec={"priority": 10, **spec}))
+    (ask,) = questions(run.step())
+
+    actions = reply(run, ask, refuse_all(ask))
+
+    assert not evictions(actions)
+    expected = [f'expected at least one victim pod on node "n{at}"' for at in (1, 2)]
+    assert conditions(actions)["high"].message == (
+        f"0/3 nodes are available: 3 no. preemption: [{', '.join(expected)}]"
+    )
+
+
 # What goes on meanwhile
 
 

@@ -93,8 +93,8 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
     #: Why evicting does not help, counted.
     reasons: Counter[str]
     work: DryRunWork = msgspec.field(default_factory=DryRunWork)
-    #: What filters raised on rows, each text once.
-    errors: dict[str, None] = msgspec.field(default_factory=dict)
+    #: What went wrong, each text once, and on which row.
+    errors: dict[str, int] = msgspec.field(default_factory=dict)
 
     @lazy_property
     def budgets(self) -> BudgetIndex:
@@ -132,14 +132,28 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
             if enough is not None:
                 return found.first(enough)
         if self.errors and not len(found):
-            raise PluginError(_join(list(self.errors)))
+            # In the order of the nodes, wherever the look at them began.
+            places = {row: at for at, row in enumerate(self.nodes.order.tolist())}
+            told = sorted(self.errors, key=lambda text: places[self.errors[text]])
+            raise PluginError(_join(told))
         return found
 
     def note_errors(self, error: BrokenRowsError) -> None:
         """Notes what a filter raised on some rows."""
         for row in error.rows[:_MOST_ERRORS]:
-            if len(self.errors) < _MOST_ERRORS:
-                self.errors[str(error.on(row))] = None
+            self._note_error(row, str(error.on(row)))
+
+    def note_all_spared(self, row: int) -> None:
+        """Notes a row on which the pod fits although nobody goes: it was rejected by others.
+
+        An extender may do so. kube-scheduler takes it for an error.
+        """
+        name = self.nodes.name(row)
+        self._note_error(row, f'expected at least one victim pod on node "{name}"')
+
+    def _note_error(self, row: int, text: str) -> None:
+        if len(self.errors) < _MOST_ERRORS:
+            self.errors.setdefault(text, row)
 
     def _portions(self, rows: NDArray[np.intp], wanted: int) -> Iterator[NDArray[np.intp]]:
         """Yields the rows in portions that are looked at together."""
@@ -238,6 +252,7 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
             else:
                 state = spared
         if not gone:
+            self.note_all_spared(row)
             return None
         gone.sort(key=lambda unit: unit.importance)
         victims = tuple(pod for unit in gone for pod in unit.pods)
@@ -264,6 +279,7 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
             else:
                 state = reprieved
         if not victims:
+            self.note_all_spared(row)
             return None
         chosen = tuple(lesser[at] for at in sorted(victims))
         return row, chosen, sum(broken[at] for at in victims)
@@ -429,6 +445,8 @@ class CountsDryRun:
         lesser = self._lesser
         counts = self._per_row(gone.astype(np.int64))
         # A row on which everybody could be spared is none on which evicting helps.
+        for row in lesser.rows[fitting[counts[fitting] == 0]].tolist():
+            self._run.note_all_spared(row)
         fitting = fitting[counts[fitting] > 0]
         lowest = np.iinfo(np.int64).min
         highest = np.maximum.reduceat(np.where(gone, lesser.priorities, lowest), lesser.begins)
