@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.cluster import Cluster
+from mooring.cluster import BareNodes, Cluster
 from mooring.cluster.check import check
 from mooring.framework.plugin import UNSIGNABLE
 from mooring.framework.status import Code, PluginError
@@ -404,6 +404,19 @@ def test_score(running: list[Pod], pending: Pod, expected: dict[str, int] | None
     if expected is not None:
         expected = {"bare": 0, **expected}
     assert scores(zones(*running), pending) == expected
+
+
+def test_on_nodes_that_an_extender_sent_back_pods_count_by_zone_alone() -> None:
+    nodes = BareNodes(zones(*webs(a1=2)).nodes)
+    by_key = {}
+    for key in (HOSTNAME, ZONE):
+        costs = PLUGIN.pre_score(asks(soft(key)), nodes, nodes.rows)
+        assert costs is not None
+        raw = PLUGIN.score(costs, nodes, nodes.rows).tolist()
+        by_key[key] = dict(zip(nodes.names(nodes.rows), raw, strict=True))
+
+    assert by_key[HOSTNAME]["a1"] == by_key[HOSTNAME]["b1"]
+    assert by_key[ZONE]["a1"] > by_key[ZONE]["b1"]
 
 
 def test_pods_on_nodes_that_are_not_feasible_count_but_their_domain_does_not() -> None:

@@ -119,12 +119,14 @@ class SoftRule:
         # The place after all counts is that of nodes without a host name.
         most = 1 if tally is None else tally.highest + 1
         amounts = _weigh_up_to(most, size, self.constraint.max_skew)
-        if tally is None:
+        if tally is None or self.match is None:
             counts = np.zeros(nodes.count(rows), np.int32)
-        elif self.column.filled == len(nodes):
-            return Cost(amounts, freeze(tally.by_row[rows]))
         else:
-            counts = tally.by_row[rows].copy()
+            # Not of the tally: nodes may be shown as if nothing ran there.
+            matching = nodes.matching_pods(self.match)[rows]
+            if self.column.filled == len(nodes):
+                return Cost(amounts, freeze(matching))
+            counts = matching.copy()
         if self.column.filled < len(nodes):
             counts[self.column.codes[rows] == ABSENT] = most
         return Cost(amounts, counts)
