@@ -22,9 +22,28 @@ settings.register_profile(
 settings.load_profile("same")
 
 
-def pytest_collection_finish() -> None:
-    """Leaves modules and tests out of every later garbage collection: there are many of them."""
+_unfreeze = gc.unfreeze
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Leaves modules and tests out of every later garbage collection: there are many of them.
+
+    A benchmark unfreezes everything when it ends. Were these unfrozen with it, each collection in
+    the tests that follow in the same process would search them all.
+    """
     gc.collect()
+    gc.freeze()
+    patch = pytest.MonkeyPatch()
+    patch.setattr(gc, "unfreeze", lambda: None)
+    session.config.add_cleanup(patch.undo)
+
+
+@pytest.fixture
+def real_unfreeze(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Lets a test unfreeze objects, and freezes them again when it is over."""
+    with monkeypatch.context() as patch:
+        patch.setattr(gc, "unfreeze", _unfreeze)
+        yield
     gc.freeze()
 
 

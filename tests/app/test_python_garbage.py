@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
 from mooring.app.python_garbage import freeze_objects, unfreeze_objects
 
 
+@pytest.mark.usefixtures("real_unfreeze")
 def test_what_is_known_is_left_alone_until_the_end() -> None:
     # Another test may have settled it.
     unfreeze_objects()
