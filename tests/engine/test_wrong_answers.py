@@ -55,9 +55,10 @@ def always(value: Any) -> Answer:
     return lambda *asked: value
 
 
-def raising(error: BaseException | type[BaseException]) -> Answer:
+def raising(error: BaseException) -> Answer:
     def answer(*asked: Any) -> Any:
-        raise error
+        # Otherwise it would keep the frames of every time that it was raised.
+        raise error.with_traceback(None)
 
     return answer
 
@@ -113,14 +114,14 @@ ODD: Mapping[str, Any] = {
 RAISED: Mapping[str, Answer] = {
     "raises": raising(ValueError("broken")),
     "recurses": recursing,
-    "memory": raising(MemoryError),
+    "memory": raising(MemoryError()),
     "exits": raising(SystemExit(3)),
-    "generator exit": raising(GeneratorExit),
-    "stop": raising(StopIteration),
+    "generator exit": raising(GeneratorExit()),
+    "stop": raising(StopIteration()),
     "base exception": raising(BaseException("odd")),
-    "untellable": raising(Untellable),
+    "untellable": raising(Untellable()),
     "half a character": raising(ValueError("\ud800")),
-    "not implemented": raising(NotImplementedError),
+    "not implemented": raising(NotImplementedError()),
 }
 
 

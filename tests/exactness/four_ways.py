@@ -188,11 +188,14 @@ class Witness:
 
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         anew = recount(self._cluster, self._ways.node_log)
-        expected = told(self._profile, pod, anew, window)
-        found = told(self._profile, pod, self._cluster, window)
+        expected = tell(attempt(self._profile, pod, anew, window), anew)
+        outcome = attempt(self._profile, pod, self._cluster, window)
+        found = tell(outcome, self._cluster)
         if found != expected:
             raise Differs(f"{pod.key} recounted:\nexpected {expected}\n   found {found}")
-        return decide(self._profile, pod, self._cluster.nodes, window)
+        if isinstance(outcome, PluginError):
+            raise outcome
+        return outcome
 
     def find_feasible(self, pod: Pod, window: Window, *, again: bool = False) -> None:
         """It keeps no class that could tell."""
@@ -212,12 +215,20 @@ class Witness:
         """It keeps nothing."""
 
 
-def told(profile: Profile, pod: Pod, cluster: Cluster, window: Window) -> str:
-    """The node of a pod, or why there is none."""
+def attempt(
+    profile: Profile, pod: Pod, cluster: Cluster, window: Window
+) -> Found | Failed | PluginError:
+    """What is decided for a pod, or what a plugin raised."""
     try:
-        outcome = decide(profile, pod, cluster.nodes, window)
+        return decide(profile, pod, cluster.nodes, window)
     except PluginError as error:
-        return f"broken: {error}"
+        return error
+
+
+def tell(outcome: Found | Failed | PluginError, cluster: Cluster) -> str:
+    """The node of a pod, or why there is none."""
+    if isinstance(outcome, PluginError):
+        return f"broken: {outcome}"
     if isinstance(outcome, Found):
         return f"on {cluster.nodes.name(outcome.row)}"
     return f"{sorted(diagnosis.rejectors(outcome))}: {diagnosis.message(outcome)}"
