@@ -7,6 +7,8 @@ UP ?=
 # The first install takes a while: each package is named as it comes.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
+# Tests start many processes: what is compiled is kept for the next, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL := $(BIN)/pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt
 NAME_PACKAGES := sed -un 's/^Collecting \([^ ]*\).*/   \1/p'
 
