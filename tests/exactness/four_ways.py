@@ -77,6 +77,8 @@ class FourWays:
     waits_for_second: bool = False
     #: Nodes as they came, moved to another zone and went: what the visit order depends on.
     node_log: list[tuple[str, Node | None]] = field(default_factory=list)
+    #: The last recount of a step, and what was nominated and placed then.
+    recounted: tuple[Hashable, Cluster] | None = None
 
     def __post_init__(self) -> None:
         self.engines = {
@@ -113,6 +115,7 @@ class FourWays:
 
     def step(self, now: float, budget: int) -> list[Action]:
         """One step of all engines; raises Differs unless they ask for the same."""
+        self.recounted = None
         asked = {name: engine.step(now, budget) for name, engine in self.engines.items()}
         first = asked["no reuse"]
         expected = _encoded(first)
@@ -187,15 +190,25 @@ class Witness:
         self._signer = Signer(profile)
 
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
-        anew = recount(self._cluster, self._ways.node_log)
+        anew = self._recount()
         expected = tell(attempt(self._profile, pod, anew, window), anew)
         outcome = attempt(self._profile, pod, self._cluster, window)
         found = tell(outcome, self._cluster)
         if found != expected:
             raise Differs(f"{pod.key} recounted:\nexpected {expected}\n   found {found}")
+        if not isinstance(outcome, Failed):
+            self._ways.recounted = None
         if isinstance(outcome, PluginError):
             raise outcome
         return outcome
+
+    def _recount(self) -> Cluster:
+        """The cluster counted anew; after a pod that failed, nothing else has changed."""
+        nominations, pods = self._cluster.nodes.nominations, self._cluster.pods.values()
+        state = tuple((name, tuple(each)) for name, each in nominations), tuple(map(id, pods))
+        if self._ways.recounted is None or self._ways.recounted[0] != state:
+            self._ways.recounted = state, recount(self._cluster, self._ways.node_log)
+        return self._ways.recounted[1]
 
     def find_feasible(self, pod: Pod, window: Window, *, again: bool = False) -> None:
         """It keeps no class that could tell."""
