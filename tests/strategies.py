@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -42,6 +43,13 @@ MIB = 2**20
 
 Written = dict[str, Any]
 
+# A strategy is made once: to make and check it takes longer than to draw from it.
+_names = st.sampled_from(NAMES)
+_seldom = st.sampled_from([False, False, True])
+_booleans = st.booleans()
+_namespace_names = st.sampled_from(NAMESPACES)
+_up_to_three = st.integers(0, 3)
+
 
 def _one_of(**fields: Sequence[Any]) -> st.SearchStrategy[Written]:
     """All combinations of the fields' values, chosen in one draw; None leaves a field out."""
@@ -52,6 +60,7 @@ def _one_of(**fields: Sequence[Any]) -> st.SearchStrategy[Written]:
     return st.sampled_from(combinations)
 
 
+@cache
 def _some(of: st.SearchStrategy[Any], most: int = 2) -> st.SearchStrategy[list[Any]]:
     return st.lists(of, min_size=1, max_size=most)
 
@@ -96,13 +105,14 @@ capacities = _one_of(
 )
 
 
+@cache
 @st.composite
 def nodes(draw: st.DrawFn, name: str = "") -> Node:
     """A node; one of a few names unless told."""
     return node(
-        name or draw(st.sampled_from(NAMES)),
+        name or draw(_names),
         labels=draw(node_labels),
-        spec={"unschedulable": draw(st.sampled_from([False, False, True])), "taints": draw(taints)},
+        spec={"unschedulable": draw(_seldom), "taints": draw(taints)},
         status={"images": draw(images), "declaredFeatures": draw(features)},
         **draw(capacities),
     )
@@ -263,13 +273,15 @@ extras: st.SearchStrategy[Written] = st.one_of(
         ]
     ),
 )
+_few_extras, _more_extras = (st.lists(extras, max_size=most) for most in (1, 3))
 
 
+@cache
 @st.composite
 def pod_specs(draw: st.DrawFn, focus: str = "") -> Written:
-    spec: Written = {"containers": draw(_some(containers)), "priority": draw(st.integers(0, 3))}
+    spec: Written = {"containers": draw(_some(containers)), "priority": draw(_up_to_three)}
     affinity: Written = {}
-    added = draw(st.lists(extras, max_size=1 if focus else 3))
+    added = draw(_few_extras if focus else _more_extras)
     if focus in FOCUS:
         added += draw(_some(FOCUS[focus]))
     for extra in added:
@@ -305,6 +317,7 @@ def about_disks(focus: str) -> bool:
     return "Disk" in focus
 
 
+@cache
 def known_disks(focus: str) -> st.SearchStrategy[dict[str, DiskIOResource]]:
     """What is told of the disks of some nodes, which need not be there."""
     return st.dictionaries(st.sampled_from(NAMES[:4]), disks, max_size=4 * about_disks(focus))
@@ -318,6 +331,7 @@ metadata = st.sampled_from(
 DYING = {"deletionTimestamp": "2024-01-01T00:00:00Z"}
 
 
+@cache
 @st.composite
 def pods(
     draw: st.DrawFn,
@@ -328,11 +342,11 @@ def pods(
     focus: str = "",
 ) -> Pod:
     """A pod, perhaps on a node, perhaps with what a plugin is about."""
-    leaving = DYING if terminating and draw(st.booleans()) else {}
+    leaving = DYING if terminating and draw(_booleans) else {}
     annotations = {"annotations": draw(disk_annotations)} if about_disks(focus) else {}
     return pod(
         name,
-        namespace=draw(st.sampled_from(NAMESPACES)),
+        namespace=draw(_namespace_names),
         labels=draw(pod_labels),
         node=on,
         spec=draw(pod_specs(focus)),
@@ -340,10 +354,16 @@ def pods(
     )
 
 
+@cache
+def _places(names: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(names), max_size=5)
+
+
+@cache
 @st.composite
-def placed_pods(draw: st.DrawFn, names: Sequence[str], focus: str = "") -> list[Pod]:
+def placed_pods(draw: st.DrawFn, names: tuple[str, ...], focus: str = "") -> list[Pod]:
     """Pods on some of the nodes."""
-    places = draw(st.lists(st.sampled_from(list(names)), max_size=5))
+    places = draw(_places(names))
     return [draw(pods(f"p{at}", on, terminating=True, focus=focus)) for at, on in enumerate(places)]
 
 
@@ -362,6 +382,7 @@ services: st.SearchStrategy[SelectingObject] = st.sampled_from(
     ]
 )
 workloads: st.SearchStrategy[Namespace | SelectingObject] = st.one_of(namespaces, services)
+_workloads = st.lists(workloads, max_size=3)
 storage: st.SearchStrategy[StorageObject] = st.sampled_from(
     [
         storage_class("late"),
@@ -379,6 +400,7 @@ storage: st.SearchStrategy[StorageObject] = st.sampled_from(
 csi_nodes: st.SearchStrategy[StorageObject] = st.sampled_from(
     [csi_node("n0", csi=1), csi_node("n0", csi=0), csi_node("n1", csi=2, ebs=1), csi_node("n1")]
 )
+_more_storage = st.lists(storage | csi_nodes, max_size=3)
 #: Enough for pods with claims to be decided about; later objects replace earlier ones.
 STORAGE = (
     storage_class("late"),
@@ -393,6 +415,7 @@ def about_volumes(focus: str) -> bool:
     return "Volume" in focus
 
 
+@cache
 @st.composite
 def clusters(draw: st.DrawFn, least: int = 1, focus: str = "") -> Cluster:
     """A cluster with pods on its nodes, now and then with a row that has no node."""
@@ -400,16 +423,16 @@ def clusters(draw: st.DrawFn, least: int = 1, focus: str = "") -> Cluster:
     made = Cluster(DISKS if about_disks(focus) else None)
     for name in NAMES[:count]:
         made.put_node(draw(nodes(name)))
-    for item in draw(st.lists(workloads, max_size=3)):
+    for item in draw(_workloads):
         made.put_workload(item)
     if about_volumes(focus):
-        for thing in (*STORAGE, *draw(st.lists(storage | csi_nodes, max_size=3))):
+        for thing in (*STORAGE, *draw(_more_storage)):
             made.put_storage(thing)
     for each in draw(placed_pods(NAMES[:count], focus)):
         made.put_pod(each)
     for name, disk in draw(known_disks(focus)).items():
         made.extended.set(DISK_IO, name, disk)
-    if count > least and draw(st.integers(0, 3)) == 3:
+    if count > least and draw(_up_to_three) == 3:
         made.remove_node(draw(st.sampled_from(NAMES[:count])))
     return made
 

@@ -105,7 +105,7 @@ def test_add_then_remove_is_identity_and_the_cluster_is_untouched(
     made = Cluster()
     for each in given_nodes:
         made.put_node(each)
-    for placed in data.draw(placed_pods([n.name for n in given_nodes])):
+    for placed in data.draw(placed_pods(tuple(n.name for n in given_nodes))):
         made.put_pod(placed)
     guest = data.draw(pods(name="guest"))
     # Only what is placed or nominated has its columns.
