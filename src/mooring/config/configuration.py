@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from mooring.documents.conversion import find_fields
 from mooring.documents.errors import child, describe
 from mooring.objects.meta import Wire
 
@@ -159,7 +160,7 @@ def apply_defaults(section: _Section) -> _Section:
         section,
         **{
             field.name: field.default
-            for field in msgspec.structs.fields(section)
+            for field in find_fields(type(section))
             if getattr(section, field.name) in ("", 0) and field.type is not bool
         },
     )
@@ -213,7 +214,7 @@ class PluginsDocument(Wire, frozen=True):
 
     def by_point(self) -> dict[str, PluginSetDocument]:
         """Returns the sets by the name that the file uses."""
-        fields = msgspec.structs.fields(self)
+        fields = find_fields(type(self))
         return {field.encode_name: getattr(self, field.name) for field in fields}
 
     def problems(self) -> Iterator[tuple[str, str]]:

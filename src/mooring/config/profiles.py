@@ -78,7 +78,7 @@ def without_coscheduling(written: PluginsDocument) -> PluginsDocument:
     If it sorted the queue, the default queue-sort plugin replaces it.
     """
     changed: dict[str, PluginSetDocument] = {}
-    for field in msgspec.structs.fields(written):
+    for field in conversion.find_fields(type(written)):
         listed: PluginSetDocument = getattr(written, field.name)
         enabled = tuple(each for each in listed.enabled if each.name != COSCHEDULING)
         if field.encode_name in _POINTS and len(enabled) < len(listed.enabled):

@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -32,6 +33,12 @@ _BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     "lt": ("<", operator.lt),
     "le": ("<=", operator.le),
 }
+
+
+@cache
+def find_fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Returns the fields of a type; msgspec evaluates all annotations anew each time."""
+    return msgspec.structs.fields(kind)
 
 
 def decode_hook(wanted: type, raw: Any) -> Any:
@@ -126,7 +133,7 @@ class _Conversion:
         if not isinstance(raw, Mapping):
             self._problems.add(path, f"must be a mapping, got {describe(raw)}")
             return self._build(wanted, {}, path)
-        fields = {field.encode_name: field for field in msgspec.structs.fields(wanted)}
+        fields = {field.encode_name: field for field in find_fields(wanted)}
         config = wanted.__struct_config__
         if not self._skip_unknown or config.forbid_unknown_fields:
             for name in raw:
@@ -143,7 +150,7 @@ class _Conversion:
 
     def _build(self, wanted: type[msgspec.Struct], values: dict[str, Any], path: str) -> Any:
         read = {name: value for name, value in values.items() if value is not None}
-        required = {field.name for field in msgspec.structs.fields(wanted) if field.required}
+        required = {field.name for field in find_fields(wanted) if field.required}
         if not required <= read.keys():
             return None
         try:
