@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -59,20 +60,31 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
 }
 # A body says this much of each struct, and goes this deep.
 _MOST_FIELDS, _MOST_DEEP = 5, 7
+_MOSTLY = st.integers(0, 9)
 
 
+# Strategies are made once: to make and check one takes longer than to draw from it.
+
+
+@cache
 @st.composite
 def shaped(draw: st.DrawFn, schema: str, deep: int = 0) -> Json:
     """An object with some fields of a type."""
     if deep == _MOST_DEEP:
         return {}
     fields = list(struct(schema).fields.values())
-    required = [each for each in fields if each.required and draw(st.integers(0, 9))]
-    others = st.lists(st.sampled_from(fields), max_size=_MOST_FIELDS) if fields else st.just([])
-    chosen: list[SchemaField] = [*required, *draw(others)]
+    required = [each for each in fields if each.required and draw(_MOSTLY)]
+    chosen: list[SchemaField] = [*required, *draw(_some_fields(schema))]
     return {each.name: draw(_value(each.type, deep + 1)) for each in chosen}
 
 
+@cache
+def _some_fields(schema: str) -> st.SearchStrategy[list[SchemaField]]:
+    fields = list(struct(schema).fields.values())
+    return st.lists(st.sampled_from(fields), max_size=_MOST_FIELDS) if fields else st.just([])
+
+
+@cache
 def _value(kind: SchemaType, deep: int) -> st.SearchStrategy[Any]:
     if kind.of is None:
         return SCALARS[kind.name] if kind.name in SCALARS else shaped(kind.name, deep)
