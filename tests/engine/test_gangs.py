@@ -184,6 +184,49 @@ def test_no_topology_domain_takes_part_of_a_gang() -> None:
     assert set(bound.values()) == {"n2", "n3"}
 
 
+def test_of_members_in_several_domains_two_are_named() -> None:
+    racks = [node(f"n{number}", cpu=2, labels={"rack": f"r{number}"}) for number in range(3)]
+    placed = [
+        pod(
+            f"g-{number}", cpu=1, node=f"n{number}", spec={"schedulingGroup": {"podGroupName": "g"}}
+        )
+        for number in range(3)
+    ]
+    group = gang("g", 4, topology_key="rack")
+    driver = drive_gangs(*racks, *placed, group, *members("g", 1, start=3, cpu=1))
+
+    told = conditions(driver.step())["g-3"]
+
+    assert (told.reason, told.message) == (
+        "SchedulerError",
+        "cannot determine domain for already scheduled pods: "
+        "more than 1 domain found for pod group: r0, r1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [("", "deallocation and deletion of ResourceClaims completed, "), ("rack", "")],
+    ids=["anywhere", "in one domain"],
+)
+def test_claims_are_spoken_of_where_a_group_may_go_anywhere(key: str, says: str) -> None:
+    rack = node("n", cpu=2, labels={"rack": "r"})
+    group = gang("g", 3, priority=10, topology_key=key)
+    low, high = pod("low", cpu=1, node="n"), members("g", 3, cpu=1, spec={"priority": 10})
+    driver = drive_gangs(rack, low, group, *high)
+
+    (patch,) = only(driver.step(), PatchPodGroupStatus)
+
+    refused = (
+        "pod group is unschedulable, 0/1 placements are available, first placement status: "
+        "minCount (3) cannot be satisfied: {} scheduled, {} remaining"
+    )
+    without = refused.format(2, 0)
+    assert patch.condition.message == (
+        f"{refused.format(1, 1)}, {says}pod group preemption: {without}"
+    )
+
+
 class OwnFit(NodeResourcesFit):
     """Counts room under another name."""
 
