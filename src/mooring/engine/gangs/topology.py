@@ -36,16 +36,16 @@ def find_domains(group: PodGroup, nodes: Nodes) -> Sequence[Domain] | GroupStatu
     domains: Sequence[Domain] = split_by(key, nodes).domains
     placed = nodes.groups.placed(group.group_key)
     if placed:
-        taken = _find_taken(key, placed.values(), nodes)
-        if isinstance(taken, GroupStatus):
-            return taken
-        domains = [domain for domain in domains if domain.name == taken]
+        own = _find_own_domain(key, placed.values(), nodes)
+        if isinstance(own, GroupStatus):
+            return own
+        domains = [domain for domain in domains if domain.name == own]
     return domains or unschedulable(NO_PLACEMENTS, headline="")
 
 
-def _find_taken(key: str, placed: Iterable[Pod], nodes: Nodes) -> str | GroupStatus:
-    """Returns the domain of the members that have a node."""
-    taken = ""
+def _find_own_domain(key: str, placed: Iterable[Pod], nodes: Nodes) -> str | GroupStatus:
+    """Returns the domain of the members that have a node; an error if they are in several."""
+    own = ""
     for pod in placed:
         row = nodes.row(pod.node_name)
         if row is None:
@@ -54,11 +54,11 @@ def _find_taken(key: str, placed: Iterable[Pod], nodes: Nodes) -> str | GroupSta
         domain = nodes.node(row).labels.get(key)
         if domain is None:
             return error(f"{_UNKNOWN_DOMAIN}no topology domain found for pod {pod.key}")
-        if taken and taken != domain:
-            names = f"{taken}, {domain}"
+        if own and own != domain:
+            names = f"{own}, {domain}"
             return error(f"{_UNKNOWN_DOMAIN}more than 1 domain found for pod group: {names}")
-        taken = domain
-    return taken
+        own = domain
+    return own
 
 
 def score_domains(

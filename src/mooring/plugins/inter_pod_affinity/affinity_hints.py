@@ -51,9 +51,9 @@ def _matches_any(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
 
 
 def _may_match(term: AffinityTerm, pod: Pod) -> bool:
-    """Whether a term matches a pod, whatever labels the pod's namespace has.
+    """Whether a term may match a pod. Which namespaces a selector selects is not known here.
 
-    kube-scheduler takes it for a namespace without labels, and lets pods wait that could be placed.
+    kube-scheduler asks it about a namespace without labels: so it lets pods wait that have a place.
     """
     if term.namespace_selector is None and pod.namespace not in term.namespaces:
         return False

@@ -144,9 +144,9 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
             self._note_error(row, str(error.on(row)))
 
     def note_all_spared(self, row: int) -> None:
-        """Notes a row on which the pod fits although nobody goes: it was rejected by others.
+        """Notes a row on which the pod fits without any eviction: only an extender refuses it.
 
-        An extender may do so. kube-scheduler takes it for an error.
+        kube-scheduler takes that for an error.
         """
         name = self.nodes.name(row)
         self._note_error(row, f'expected at least one victim pod on node "{name}"')
