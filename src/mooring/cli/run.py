@@ -208,7 +208,7 @@ def run(  # noqa: PLR0913 - one for each flag
         tls_cert_file, tls_private_key_file, cert_dir, client_ca_file=client_ca_file
     )
     serving = ServingSettings(bind_address, secure_port, certificate) if secure_port else None
-    connection, options = _complete(
+    connection, options = _add_kubeconfig_and_version(
         ConnectionOptions(kubeconfig, context, master),
         EngineOptions(config, feature_gates, plugins, election=election),
         emulation_version,
@@ -268,7 +268,7 @@ def record_settings(
     return Record(file, setup, RecordSettings(most_bytes=most))
 
 
-def _complete(
+def _add_kubeconfig_and_version(
     connection: ConnectionOptions,
     options: EngineOptions,
     emulation_version: str,

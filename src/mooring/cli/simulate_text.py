@@ -19,25 +19,25 @@ _GIB = 2**30
 
 def write_tables(transcript: Transcript, *, wide: bool = False) -> str:
     """Writes placements, volumes, use per resource and pending pods as tables."""
-    return render(_parts(transcript, wide=wide))
+    return render(_make_parts(transcript, wide=wide))
 
 
-def _parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableType]:
+def _make_parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableType]:
     from mooring.simulate.transcript import describe_reuse
 
     if transcript.placed:
-        yield _placements(transcript.placed, wide=wide)
+        yield _tabulate_placements(transcript.placed, wide=wide)
         yield ""
     if transcript.preempted:
-        yield _preemptions(transcript.preempted)
+        yield _tabulate_preemptions(transcript.preempted)
         yield ""
     if transcript.volumes:
-        yield _volumes(transcript.volumes)
+        yield _tabulate_volumes(transcript.volumes)
         yield ""
     if transcript.use:
-        yield _uses(transcript.use)
+        yield _tabulate_use(transcript.use)
         yield ""
-    for message, pods in _group(transcript.pending).items():
+    for message, pods in _group_by_message(transcript.pending).items():
         count = "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
         yield line(f"{count}: {message}")
         names = [each.pod.key for each in pods]
@@ -46,7 +46,7 @@ def _parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableType]:
     for profile, statistics in transcript.reuse.items():
         if statistics.decisions and (wide or statistics.verified):
             yield line(describe_reuse(profile, statistics))
-    yield _totals(transcript)
+    yield _write_totals(transcript)
 
 
 def cores(milli: int) -> str:
@@ -59,13 +59,13 @@ def gibibytes(amount: int) -> str:
     return f"{amount / _GIB:.1f}Gi"
 
 
-def _placements(placed: Sequence[PlacedPod], *, wide: bool) -> Table:
+def _tabulate_placements(placed: Sequence[PlacedPod], *, wide: bool) -> Table:
     headers = ("NAMESPACE", "POD", "NODE")
     more = ("PROFILE", "PRIORITY", "ATTEMPTS", "CPU", "MEMORY") if wide else ()
-    return table((*headers, *more), [_placement(each, wide=wide) for each in placed])
+    return table((*headers, *more), [_describe_placement(each, wide=wide) for each in placed])
 
 
-def _placement(placed: PlacedPod, *, wide: bool) -> tuple[str, ...]:
+def _describe_placement(placed: PlacedPod, *, wide: bool) -> tuple[str, ...]:
     from mooring.objects.resources import CPU, MEMORY
 
     pod = placed.pod
@@ -83,12 +83,12 @@ def _placement(placed: PlacedPod, *, wide: bool) -> tuple[str, ...]:
     )
 
 
-def _preemptions(preempted: Sequence[PreemptedPod]) -> Table:
+def _tabulate_preemptions(preempted: Sequence[PreemptedPod]) -> Table:
     rows = [(each.pod.namespace, each.pod.name, each.node, each.by) for each in preempted]
     return table(("NAMESPACE", "PREEMPTED", "FROM", "BY"), rows)
 
 
-def _volumes(volumes: Sequence[ClaimedVolume]) -> Table:
+def _tabulate_volumes(volumes: Sequence[ClaimedVolume]) -> Table:
     rows = [
         (
             each.claim.namespace,
@@ -102,11 +102,11 @@ def _volumes(volumes: Sequence[ClaimedVolume]) -> Table:
     return table(("NAMESPACE", "CLAIM", "VOLUME", "SOURCE", "POD"), rows)
 
 
-def _uses(uses: dict[str, Use]) -> Table:
+def _tabulate_use(uses: dict[str, Use]) -> Table:
     rows = [
         (
             name,
-            *(_amount(name, each) for each in (use.allocatable, use.before, use.after)),
+            *(_write_amount(name, each) for each in (use.allocatable, use.before, use.after)),
             f"{100 * use.after // use.allocatable}%" if use.allocatable > 0 else "-",
         )
         for name, use in uses.items()
@@ -114,7 +114,7 @@ def _uses(uses: dict[str, Use]) -> Table:
     return table(("RESOURCE", "ALLOCATABLE", "BEFORE", "AFTER", "USE"), rows, numbers_from=1)
 
 
-def _amount(resource: str, amount: int) -> str:
+def _write_amount(resource: str, amount: int) -> str:
     from mooring.simulate.transcript import find_unit
 
     match find_unit(resource):
@@ -126,7 +126,7 @@ def _amount(resource: str, amount: int) -> str:
             return str(amount)
 
 
-def _group(pending: Iterable[PendingPod]) -> dict[str, list[PendingPod]]:
+def _group_by_message(pending: Iterable[PendingPod]) -> dict[str, list[PendingPod]]:
     """Groups pending pods by their message."""
     groups: dict[str, list[PendingPod]] = {}
     for each in pending:
@@ -134,7 +134,7 @@ def _group(pending: Iterable[PendingPod]) -> dict[str, list[PendingPod]]:
     return groups
 
 
-def _totals(transcript: Transcript) -> str:
+def _write_totals(transcript: Transcript) -> str:
     counts = [f"{len(transcript.placed)} placed", f"{len(transcript.pending)} pending"]
     if transcript.preempted:
         counts.append(f"{len(transcript.preempted)} preempted")
