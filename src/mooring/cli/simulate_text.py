@@ -49,12 +49,12 @@ def _make_parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableTyp
     yield _write_totals(transcript)
 
 
-def cores(milli: int) -> str:
+def _write_cores(milli: int) -> str:
     """Writes thousandths of a core as cores: 2, 0.5."""
     return f"{milli // 1000}.{milli % 1000:03d}".rstrip("0").rstrip(".")
 
 
-def gibibytes(amount: int) -> str:
+def _write_gibibytes(amount: int) -> str:
     """Writes bytes as GiB, to a tenth."""
     return f"{amount / _GIB:.1f}Gi"
 
@@ -78,8 +78,8 @@ def _describe_placement(placed: PlacedPod, *, wide: bool) -> tuple[str, ...]:
         placed.profile,
         str(pod.priority),
         str(placed.attempts),
-        cores(requests.get(CPU, 0)),
-        gibibytes(requests.get(MEMORY, 0)),
+        _write_cores(requests.get(CPU, 0)),
+        _write_gibibytes(requests.get(MEMORY, 0)),
     )
 
 
@@ -119,9 +119,9 @@ def _write_amount(resource: str, amount: int) -> str:
 
     match find_unit(resource):
         case "millicores":
-            return cores(amount)
+            return _write_cores(amount)
         case "bytes":
-            return gibibytes(amount)
+            return _write_gibibytes(amount)
         case _:
             return str(amount)
 
