@@ -37,11 +37,11 @@ help:
 	echo "make clean     remove everything that was generated"
 
 demo: .venv/installed
-	$(BIN)/mooring up --demo $(UP)
+	$(BIN)/moorage up --demo $(UP)
 
 # Exit code 1 means that a pod stayed pending, which a demo may show.
 simulate: .venv/installed
-	$(BIN)/mooring simulate examples/demo || test $$? -eq 1
+	$(BIN)/moorage simulate examples/demo || test $$? -eq 1
 
 test: lint
 	echo "== pytest"
@@ -80,7 +80,7 @@ house: .venv/installed
 	$(BIN)/python -m tools.house src
 
 screenshots: .venv/installed-test
-	MOORING_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/web/test_browser.py -k picture
+	MOORAGE_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/web/test_browser.py -k picture
 
 exactness: .venv/installed-test
 	$(BIN)/python -m tools.streams --decisions 1000000
@@ -91,11 +91,11 @@ mutations: .venv/installed-test
 	$(BIN)/python -m tools.mutations
 
 hostile: .venv/installed
-	$(BIN)/python -m mooring.bench.hostile
+	$(BIN)/python -m moorage.bench.hostile
 
 bench: .venv/installed
-	$(BIN)/mooring bench benchmarks --labels short --out benchmarks/results
-	$(BIN)/python -m mooring.bench.waiting
+	$(BIN)/moorage bench benchmarks --labels short --out benchmarks/results
+	$(BIN)/python -m moorage.bench.waiting
 	$(BIN)/python -m tools.doc_tables
 
 lock:
@@ -103,7 +103,7 @@ lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet --disable-pip-version-check '.[test]'
 	echo "# Every dependency, runtime and test, at the version we test with. Refresh: make lock" > constraints.txt
-	.venv-lock/bin/pip freeze --exclude mooring >> constraints.txt
+	.venv-lock/bin/pip freeze --exclude moorage >> constraints.txt
 	.venv-lock/bin/python -m tools.lock
 	rm -rf .venv-lock
 
@@ -123,11 +123,11 @@ $(BIN)/pip:
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml constraints.txt | $(BIN)/pip
-	echo "== installing mooring"
+	echo "== installing moorage"
 	$(PIP_INSTALL) --editable . | $(NAME_PACKAGES)
 	touch $@
 
 .venv/installed-test: pyproject.toml constraints.txt | $(BIN)/pip
-	echo "== installing mooring and its test tools"
+	echo "== installing moorage and its test tools"
 	$(PIP_INSTALL) --editable '.[test]' | $(NAME_PACKAGES)
 	touch $@ .venv/installed

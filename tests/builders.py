@@ -1,12 +1,12 @@
-"""The builders of `mooring.testing`; every cluster is checked when a test ends."""
+"""The builders of `moorage.testing`; every cluster is checked when a test ends."""
 
 from __future__ import annotations
 
-from mooring.cluster import Cluster
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.objects.storage import StorageObject
-from mooring.testing.builders import Manifest, fill, node, node_manifest, pod, pod_manifest
+from moorage.cluster import Cluster
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.objects.storage import StorageObject
+from moorage.testing.builders import Manifest, fill, node, node_manifest, pod, pod_manifest
 
 __all__ = ["EMPTY", "Manifest", "cluster", "made", "node", "node_manifest", "pod", "pod_manifest"]
 
@@ -15,7 +15,7 @@ made: list[Cluster] = []
 
 
 def cluster(*objects: Node | Pod | StorageObject) -> Cluster:
-    """Builds a cluster as `mooring.testing` does, and has it checked when the test ends."""
+    """Builds a cluster as `moorage.testing` does, and has it checked when the test ends."""
     new = Cluster()
     made.append(new)
     fill(new, *objects)

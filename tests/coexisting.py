@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.objects.coexist import (
+from moorage.objects.coexist import (
     ANNOTATION,
     DAEMONSET_AND_STATIC_PODS,
     GROUP,
@@ -12,9 +12,9 @@ from mooring.objects.coexist import (
     NAMESPACE_LABEL,
     TRUSTED,
 )
-from mooring.objects.decode import from_builtins
-from mooring.objects.pod import Pod
-from mooring.objects.workload import Namespace
+from moorage.objects.decode import from_builtins
+from moorage.objects.pod import Pod
+from moorage.objects.workload import Namespace
 from tests.builders import Manifest, pod
 
 

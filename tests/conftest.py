@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from mooring.cluster import check
+from moorage.cluster import check
 from tests import builders
 
 # Deadlines are left out: a busy machine is not a bug. What is tried is the same each time, so that

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.objects.decode import from_builtins
-from mooring.objects.device import DeviceClass, ResourceSlice
-from mooring.objects.resource_claim import ResourceClaim
+from moorage.objects.decode import from_builtins
+from moorage.objects.device import DeviceClass, ResourceSlice
+from moorage.objects.resource_claim import ResourceClaim
 
 DRIVER = "gpu.example.com"
 

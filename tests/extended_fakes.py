@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mooring.cluster import (
+from moorage.cluster import (
     Admission,
     Cluster,
     ExtendedResource,
@@ -13,10 +13,10 @@ from mooring.cluster import (
     HandleRegistry,
     ObjectPerNode,
 )
-from mooring.documents.errors import DecodeError
-from mooring.objects.custom import CustomKind, CustomObject
-from mooring.objects.decode import from_builtins
-from mooring.objects.pod import Pod
+from moorage.documents.errors import DecodeError
+from moorage.objects.custom import CustomKind, CustomObject
+from moorage.objects.decode import from_builtins
+from moorage.objects.pod import Pod
 from tests import builders
 
 SLOTS = "example.com/slots"

@@ -13,7 +13,7 @@ from typing import IO
 # Below the ports that the system gives to connections, one of which could take a port between its
 # choice and its use, or while an API server is away.
 _PORTS = range(20_000, 30_000)
-_LOCKS = Path(tempfile.gettempdir()) / f"mooring-test-ports-{os.getuid()}"
+_LOCKS = Path(tempfile.gettempdir()) / f"moorage-test-ports-{os.getuid()}"
 
 #: Held until this process ends, so that no other test gets the same port.
 _held: dict[int, IO[str]] = {}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mooring.objects.csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
-from mooring.objects.decode import from_builtins
-from mooring.objects.node import HOSTNAME
-from mooring.objects.pod import Pod
-from mooring.objects.storage import (
+from moorage.objects.csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
+from moorage.objects.decode import from_builtins
+from moorage.objects.node import HOSTNAME
+from moorage.objects.pod import Pod
+from moorage.objects.storage import (
     BIND_COMPLETED,
     SELECTED_NODE,
     PersistentVolume,

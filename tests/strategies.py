@@ -11,15 +11,15 @@ import hypothesis.strategies as st
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Cluster, HandleRegistry, Nodes
-from mooring.cluster.extended.resources import extended_figures
-from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
-from mooring.objects.node import ZONE, Node
-from mooring.objects.pod import Pod
-from mooring.objects.selector import equality
-from mooring.objects.storage import StorageObject
-from mooring.objects.workload import Namespace, ReplicaSet, SelectingObject, Service
-from mooring.plugins.disk_io.disk_io_resource import (
+from moorage.cluster import Cluster, HandleRegistry, Nodes
+from moorage.cluster.extended.resources import extended_figures
+from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
+from moorage.objects.node import ZONE, Node
+from moorage.objects.pod import Pod
+from moorage.objects.selector import equality
+from moorage.objects.storage import StorageObject
+from moorage.objects.workload import Namespace, ReplicaSet, SelectingObject, Service
+from moorage.plugins.disk_io.disk_io_resource import (
     BLOCK_SIZE,
     BLOCK_SIZES,
     DISK_IO,
@@ -28,7 +28,7 @@ from mooring.plugins.disk_io.disk_io_resource import (
     DiskIOHandle,
     DiskIOResource,
 )
-from mooring.plugins.disk_io.quiet_disk import QUIET
+from moorage.plugins.disk_io.quiet_disk import QUIET
 from tests.builders import node, pod
 from tests.coexisting import ANNOTATED, DAEMON, MIRRORED, TOGETHER
 from tests.storage_builders import csi_node, pv, pvc, storage_class

@@ -1,4 +1,4 @@
-"""Verdicts recorded from kube-scheduler: Mooring finds the same for every pod."""
+"""Verdicts recorded from kube-scheduler: Moorage finds the same for every pod."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.plugins import REGISTRY
-from mooring.simulate import verdicts
-from mooring.simulate.conformance import conform
+from moorage.plugins import REGISTRY
+from moorage.simulate import verdicts
+from moorage.simulate.conformance import conform
 from tests.builders import node_manifest, pod_manifest
 from tests.exactness.outsiders import Fragile
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from mooring import ClusterSnapshot
-from mooring.config import FeatureGates, default
-from mooring.config.kubernetes_versions import VERSIONS, read_server_version, read_version
-from mooring.documents.errors import InputError
-from mooring.framework.profile import known_plugins
-from mooring.plugins import REGISTRY
-from mooring.simulate import verdicts
-from mooring.simulate.conformance import VerdictDifference, conform
+from moorage import ClusterSnapshot
+from moorage.config import FeatureGates, default
+from moorage.config.kubernetes_versions import VERSIONS, read_server_version, read_version
+from moorage.documents.errors import InputError
+from moorage.framework.profile import known_plugins
+from moorage.plugins import REGISTRY
+from moorage.simulate import verdicts
+from moorage.simulate.conformance import VerdictDifference, conform
 from tests.builders import node_manifest, pod_manifest
 
 OLD, NEW = VERSIONS

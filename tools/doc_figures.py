@@ -1,4 +1,4 @@
-"""The tables of figures in the docs, made from what `mooring bench` wrote; `make docs`."""
+"""The tables of figures in the docs, made from what `moorage bench` wrote; `make docs`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from mooring.bench.results import (
+from moorage.bench.results import (
     ATTEMPTS,
     DECISIONS,
     PROCESS_PROCESSOR,

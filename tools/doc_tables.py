@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mooring.app.metric_table import ABSENT, METRICS
-from mooring.cluster import Change
-from mooring.framework.plugin import Filter, Plugin, Score
-from mooring.framework.series import as_go
-from mooring.plugins import BUILTIN
+from moorage.app.metric_table import ABSENT, METRICS
+from moorage.cluster import Change
+from moorage.framework.plugin import Filter, Plugin, Score
+from moorage.framework.series import as_go
+from moorage.plugins import BUILTIN
 from tools.doc_figures import comparison_table, row, speed_table, suites_table
 
 ROOT = Path(__file__).parents[1]

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Iterator
 from time import process_time
 
-from mooring.engine import Engine
-from mooring.engine.events import Applied
-from mooring.engine.explain import explain_in_steps
-from mooring.objects.kinds import Object
-from mooring.objects.pod import Pod
+from moorage.engine import Engine
+from moorage.engine.events import Applied
+from moorage.engine.explain import explain_in_steps
+from moorage.objects.kinds import Object
+from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.explain.building import engine
 

@@ -59,15 +59,15 @@ def copy(source: Path, target: Path) -> None:
 
 def try_scheduler(root: Path) -> None:
     """Starts the installed scheduler, which must come as far as its kubeconfig."""
-    place = root / "opt" / "mooring" / "bin"
-    command = [str(place / "mooring"), "run", "--kubeconfig", _MISSING]
+    place = root / "opt" / "moorage" / "bin"
+    command = [str(place / "moorage"), "run", "--kubeconfig", _MISSING]
     environment = {"PATH": str(place), "HOME": str(root)}
     done = subprocess.run(
         command, cwd=root, env=environment, capture_output=True, text=True, check=False
     )
     print(done.stderr, end="")
     if done.returncode != 2 or _MISSING not in done.stderr:
-        raise SystemExit(f"mooring run ended with {done.returncode}")
+        raise SystemExit(f"moorage run ended with {done.returncode}")
     listed = [str(place / "pip"), "list", "--format=freeze"]
     packages = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
     print(f"{len(packages)} packages: {' '.join(packages)}")

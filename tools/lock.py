@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements.lock"
-HEADER = "# What `mooring run` installs, for `pip install --require-hashes`. Refresh: make lock\n"
+HEADER = "# What `moorage run` installs, for `pip install --require-hashes`. Refresh: make lock\n"
 
 # As pip has it; another index is given as pip takes it.
 _INDEX = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple")

@@ -56,7 +56,7 @@ async def _look(address: str, pid: int, seconds: int) -> dict[str, Any]:
         share, frames = await asyncio.gather(
             _share(pid, seconds), page.evaluate(_FRAMES, float(seconds))
         )
-        draws = await page.evaluate("mooringPace()")
+        draws = await page.evaluate("mooragePace()")
         figures = await page.locator("#figures").inner_text()
         await browser.close()
     return {

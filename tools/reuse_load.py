@@ -16,18 +16,18 @@ from time import process_time
 
 import msgspec
 
-from mooring.config import default
-from mooring.engine import Engine
-from mooring.engine.actions import BindPod
-from mooring.engine.classes.classes import ClassSettings
-from mooring.engine.events import Applied, Bound, Removed
-from mooring.framework.profile import known_plugins
-from mooring.objects.meta import OwnerReference
-from mooring.objects.pod import Pod
-from mooring.objects.selector import equality
-from mooring.objects.workload import ReplicaSet, Service
-from mooring.plugins import REGISTRY
-from mooring.testing import node, pod
+from moorage.config import default
+from moorage.engine import Engine
+from moorage.engine.actions import BindPod
+from moorage.engine.classes.classes import ClassSettings
+from moorage.engine.events import Applied, Bound, Removed
+from moorage.framework.profile import known_plugins
+from moorage.objects.meta import OwnerReference
+from moorage.objects.pod import Pod
+from moorage.objects.selector import equality
+from moorage.objects.workload import ReplicaSet, Service
+from moorage.plugins import REGISTRY
+from moorage.testing import node, pod
 
 _OWNER = OwnerReference(kind="ReplicaSet", name="web", uid="web", controller=True)
 _MIB = 2**20

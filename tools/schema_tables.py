@@ -1,4 +1,4 @@
-"""Writes the tables of fields in `mooring/embedded/api/schemas` for a version of Kubernetes.
+"""Writes the tables of fields in `moorage/embedded/api/schemas` for a version of Kubernetes.
 
     python tools/schema_tables.py /path/to/kubernetes v1.36.4
     python tools/schema_tables.py /path/to/kubernetes v1.36.4 --check
@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-TABLES = Path(__file__).parents[1] / "src" / "mooring" / "embedded" / "api" / "schemas"
+TABLES = Path(__file__).parents[1] / "src" / "moorage" / "embedded" / "api" / "schemas"
 VERSION_FILE = "VERSION"
 
 #: The OpenAPI document of each package.
@@ -88,7 +88,7 @@ _SCALARS = {
     f"{_SCHEMAS}.JSON": "any",
 }
 
-#: Fields that no document of that version has: Mooring's own, and those of jobs in 1.37.
+#: Fields that no document of that version has: Moorage's own, and those of jobs in 1.37.
 _ADDED = {
     "batch.v1.JobSpec": ("scheduling: JobSchedulingConfiguration = 17",),
     "core.v1.PodSpec": ("coexistPolicy: string",),
@@ -409,7 +409,7 @@ def tables(source: Source, roots: Iterable[str]) -> dict[str, str]:
 def served_roots() -> list[str]:
     """The types of all kinds that the embedded API server serves."""
     # Here, because the tables must be there before the catalogue can be read.
-    from mooring.embedded.kinds.catalogue import catalogue
+    from moorage.embedded.kinds.catalogue import catalogue
 
     return [kind.schema for kind in catalogue() if kind.schema]
 

@@ -2,7 +2,7 @@
 
     KUBEBUILDER_ASSETS=… python -m tools.shadow_load --pods 5000 --churn 1000 --kinds 100
 
-Starts etcd, an API server with RBAC and an audit log, kube-scheduler and `mooring shadow` with the
+Starts etcd, an API server with RBAC and an audit log, kube-scheduler and `moorage shadow` with the
 role of deploy/shadow. Then pods come, and some are replaced by others, while nodes are cordoned.
 """
 
@@ -24,11 +24,11 @@ import yaml
 
 from tests.live.arena import Arena, arena, node, pod
 from tests.live.control_plane import ADMIN_TOKEN, SHADOW_TOKEN, control_plane
-from tests.live.mooring_process import MooringProcess, kubeconfig, running
+from tests.live.moorage_process import MoorageProcess, kubeconfig, running
 from tests.ports import free_port
 
 _ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
-_SHADOW_USER = "system:serviceaccount:mooring-system:mooring-shadow"
+_SHADOW_USER = "system:serviceaccount:moorage-system:moorage-shadow"
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _GRANTS = Path(__file__).parents[1] / "deploy" / "shadow" / "rbac.yaml"
 _READS = {"get", "list", "watch"}
@@ -150,7 +150,7 @@ async def _cordon(admin: Arena, turn: int) -> None:
 
 
 async def _prepare(admin: Arena, nodes: int) -> None:
-    await admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": "mooring-system"}})
+    await admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": "moorage-system"}})
     for item in yaml.safe_load_all(_GRANTS.read_text()):
         folders = {"ClusterRole": _ROLES, "ClusterRoleBinding": f"{_ROLES[:-1]}bindings"}
         if item["kind"] in folders:
@@ -159,7 +159,7 @@ async def _prepare(admin: Arena, nodes: int) -> None:
     await admin.create((make_node(at) for at in range(nodes)), _WIDTH)
 
 
-async def _judged(shadow: MooringProcess, port: int, count: int) -> dict[str, Any]:
+async def _judged(shadow: MoorageProcess, port: int, count: int) -> dict[str, Any]:
     """Waits until the shadow has seen so many placements; its report."""
     async with arena(f"http://127.0.0.1:{port}", "") as page, asyncio.timeout(_SECONDS):
         while True:
@@ -212,7 +212,7 @@ async def _measure(given: argparse.Namespace, folder: Path) -> None:
             "--authentication-skip-lookup",
         )
         port = free_port()
-        ours = (*given.python.split(), "-m", "mooring", "shadow", f"--kubeconfig={reading}")
+        ours = (*given.python.split(), "-m", "moorage", "shadow", f"--kubeconfig={reading}")
         options = (f"--port={port}", f"--percentage-of-nodes-to-score={given.percentage}")
         async with arena(plane.server, ADMIN_TOKEN) as admin:
             await _prepare(admin, given.nodes)
@@ -262,7 +262,7 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="what runs the shadow")
     parser.add_argument("--report", type=Path, help="write the shadow's report here")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="mooring-shadow-") as folder:
+    with tempfile.TemporaryDirectory(prefix="moorage-shadow-") as folder:
         asyncio.run(_measure(given, Path(folder)))
 
 

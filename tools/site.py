@@ -34,7 +34,7 @@ _LISTING = "files.md"
 _FRAME_WORKER = "iframe-worker.js"
 
 SETTINGS: dict[str, Any] = {
-    "site_name": "Mooring",
+    "site_name": "Moorage",
     "site_description": "A Kubernetes scheduler in Python that explains itself",
     # So that it can be opened from a disk, without a server.
     "use_directory_urls": False,

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import replace
 from time import process_time
 
-from mooring.engine.classes.statistics import DecisionPath
+from moorage.engine.classes.statistics import DecisionPath
 from tests.exactness.everything import ALL_AT_ONCE, CROWDED, EVERYTHING, WIDE, everything
 from tests.exactness.four_ways import ON_AND_OFF, WAYS, Differs, configuration, run
 from tests.exactness.streams import COEXISTING, Shape

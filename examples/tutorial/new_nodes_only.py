@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mooring.cluster import NodeView
-from mooring.framework.plugin import NodeFilter
-from mooring.objects.pod import Pod
+from moorage.cluster import NodeView
+from moorage.framework.plugin import NodeFilter
+from moorage.objects.pod import Pod
 
 GENERATION = "example.com/generation"
 

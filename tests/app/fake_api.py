@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.client.api_errors import ApiError
+from moorage.client.api_errors import ApiError
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mooring.client import ApiError, OutcomeUnknown, Unreachable
+from moorage.client import ApiError, OutcomeUnknown, Unreachable
 
 
 @dataclass(frozen=True)

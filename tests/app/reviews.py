@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from mooring.app.authorization import ACCESS_REVIEWS, TOKEN_REVIEWS
+from moorage.app.authorization import ACCESS_REVIEWS, TOKEN_REVIEWS
 
 
 @dataclass

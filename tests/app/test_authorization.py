@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from mooring.app.authorization import (
+from moorage.app.authorization import (
     ACCESS_REVIEWS,
     TOKEN_REVIEWS,
     AuthorizationSettings,

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.app import binding, bodies
-from mooring.app.binding import Binder
-from mooring.client.api import Api
-from mooring.client.api_errors import OutcomeUnknown, Unreachable
-from mooring.engine.actions import BindPod, PodRef
-from mooring.engine.events import BindingFailed, Bound
+from moorage.app import binding, bodies
+from moorage.app.binding import Binder
+from moorage.client.api import Api
+from moorage.client.api_errors import OutcomeUnknown, Unreachable
+from moorage.engine.actions import BindPod, PodRef
+from moorage.engine.events import BindingFailed, Bound
 
 from .fake_api import FakeApi, Request, refusal
 

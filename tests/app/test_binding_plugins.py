@@ -8,16 +8,16 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from mooring.app.binding import NOT_LEADING, Binder, PluginPoints
-from mooring.app.observations import Observations
-from mooring.client.api import Api
-from mooring.engine import Engine
-from mooring.engine.actions import BindPod, PodRef
-from mooring.engine.events import BindingFailed, Bound
-from mooring.framework.plugin import Bind, Plugin, PostBind, PreBind
-from mooring.framework.status import Code, Rejected
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
+from moorage.app.binding import NOT_LEADING, Binder, PluginPoints
+from moorage.app.observations import Observations
+from moorage.client.api import Api
+from moorage.engine import Engine
+from moorage.engine.actions import BindPod, PodRef
+from moorage.engine.events import BindingFailed, Bound
+from moorage.framework.plugin import Bind, Plugin, PostBind, PreBind
+from moorage.framework.status import Code, Rejected
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.exactness.four_ways import configuration, profile
 

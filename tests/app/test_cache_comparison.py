@@ -7,11 +7,11 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from mooring.app.cache_comparison import AssumedPods, compare, differences
-from mooring.client.api import Api
-from mooring.client.api_errors import Unreachable
-from mooring.cluster import Cluster
-from mooring.engine.events import Bound, Event, PodEnded, Unbound
+from moorage.app.cache_comparison import AssumedPods, compare, differences
+from moorage.client.api import Api
+from moorage.client.api_errors import Unreachable
+from moorage.cluster import Cluster
+from moorage.engine.events import Bound, Event, PodEnded, Unbound
 from tests.app.fake_api import FakeApi, refusal
 from tests.builders import node, node_manifest, pod, pod_manifest
 from tests.engine.driver import driver
@@ -125,8 +125,8 @@ async def test_all_pages_are_compared(caplog: pytest.LogCaptureFixture) -> None:
     await compare(cast(Api, pages), known())
 
     first, last = caplog.records
-    assert vars(first)["mooring_fields"] == {"difference": "node n3 exists but is not known"}
-    assert vars(last)["mooring_fields"] == {"nodes": 3, "pods": 3, "differences": 1}
+    assert vars(first)["moorage_fields"] == {"difference": "node n3 exists but is not known"}
+    assert vars(last)["moorage_fields"] == {"nodes": 3, "pods": 3, "differences": 1}
 
 
 class Down:

@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.app import claim_revocation
-from mooring.app.claim_revocation import ClaimRevoker, Revocation
-from mooring.client.api import STRATEGIC_MERGE_PATCH, Api
-from mooring.client.api_errors import OutcomeUnknown
-from mooring.engine.actions import PodRef, ReleaseClaim, RevokeClaims
-from mooring.framework.device_writes import ClaimRelease, DeviceClaimRef
-from mooring.objects.resource_claim import FINALIZER
+from moorage.app import claim_revocation
+from moorage.app.claim_revocation import ClaimRevoker, Revocation
+from moorage.client.api import STRATEGIC_MERGE_PATCH, Api
+from moorage.client.api_errors import OutcomeUnknown
+from moorage.engine.actions import PodRef, ReleaseClaim, RevokeClaims
+from moorage.framework.device_writes import ClaimRelease, DeviceClaimRef
+from moorage.objects.resource_claim import FINALIZER
 
 from .fake_api import FakeApi, refusal
 

@@ -8,19 +8,19 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.app import claim_writes
-from mooring.app.claim_revocation import ClaimRevoker
-from mooring.app.claim_writes import ClaimWriteError, ClaimWriter
-from mooring.client.api import MERGE_PATCH, Api
-from mooring.client.api_errors import OutcomeUnknown
-from mooring.engine.actions import PodRef, RevokeClaims, WriteClaims
-from mooring.framework.device_writes import (
+from moorage.app import claim_writes
+from moorage.app.claim_revocation import ClaimRevoker
+from moorage.app.claim_writes import ClaimWriteError, ClaimWriter
+from moorage.client.api import MERGE_PATCH, Api
+from moorage.client.api_errors import OutcomeUnknown
+from moorage.engine.actions import PodRef, RevokeClaims, WriteClaims
+from moorage.framework.device_writes import (
     ClaimCreation,
     ClaimGrant,
     DeviceClaimRef,
     DeviceWrites,
 )
-from mooring.objects.resource_claim import FINALIZER
+from moorage.objects.resource_claim import FINALIZER
 
 from .fake_api import FakeApi, refusal
 

@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from mooring.app.writes import ClusterEvents
-from mooring.client.api import Api
-from mooring.client.api_errors import ApiError
-from mooring.engine.actions import PodRef, RecordEvent
+from moorage.app.writes import ClusterEvents
+from moorage.client.api import Api
+from moorage.client.api_errors import ApiError
+from moorage.engine.actions import PodRef, RecordEvent
 
 from .fake_api import FakeApi, refusal
 
@@ -30,7 +30,7 @@ class Recorder:
         self.api = FakeApi()
         self.events = ClusterEvents(
             cast(Api, self.api),
-            "mooring-host",
+            "moorage-host",
             clock=lambda: self.now,
             today=lambda: datetime(2026, 11, 15, 12, 0, 0, 250_000, tzinfo=UTC),
         )
@@ -57,7 +57,7 @@ async def test_an_event_tells_who_what_and_about_whom() -> None:
         "metadata": {"namespace": "team"},
         "eventTime": "2026-11-15T12:00:00.250000Z",
         "reportingController": "batch",
-        "reportingInstance": "mooring-host",
+        "reportingInstance": "moorage-host",
         "action": "Preempting",
         "reason": "Preempted",
         "regarding": {

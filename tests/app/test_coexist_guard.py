@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.app.coexist_admission import CoexistGuard
-from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
-from mooring.objects.pod import Pod
+from moorage.app.coexist_admission import CoexistGuard
+from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
+from moorage.objects.pod import Pod
 from tests.builders import pod
 from tests.coexisting import namespace
 

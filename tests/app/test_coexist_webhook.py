@@ -14,13 +14,13 @@ import pytest
 from aiohttp import ClientError, ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
-from mooring.app import coexist_webhook
-from mooring.app.coexist_admission import CoexistGuard
-from mooring.app.coexist_webhook import PATH, OnError, Webhook, application
-from mooring.app.https_site import CertificateSettings, ServingSettings, serve_https
-from mooring.client.api import Api
-from mooring.client.api_errors import Unreachable
-from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
+from moorage.app import coexist_webhook
+from moorage.app.coexist_admission import CoexistGuard
+from moorage.app.coexist_webhook import PATH, OnError, Webhook, application
+from moorage.app.https_site import CertificateSettings, ServingSettings, serve_https
+from moorage.client.api import Api
+from moorage.client.api_errors import Unreachable
+from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from tests.builders import pod, pod_manifest
 from tests.client_certificates import ClientAuthority
 from tests.patience import PATIENCE_SECONDS

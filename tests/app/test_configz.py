@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from mooring.app.endpoints import configz
-from mooring.config import load_mapping
-from mooring.framework.profile import known_plugins
-from mooring.plugins import REGISTRY
+from moorage.app.endpoints import configz
+from moorage.config import load_mapping
+from moorage.framework.profile import known_plugins
+from moorage.plugins import REGISTRY
 from tests.builders import Manifest
 from tests.exactness.four_ways import configuration
 from tests.exactness.test_four_ways import CONFIGURATIONS

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from aiohttp import web
 
-from mooring.app.connections import ConnectionLimits, accept_connections
-from mooring.app.https_site import Certificates, CertificateSettings
-from mooring.documents.errors import ListenError
+from moorage.app.connections import ConnectionLimits, accept_connections
+from moorage.app.https_site import Certificates, CertificateSettings
+from moorage.documents.errors import ListenError
 from tests.patience import PATIENCE_SECONDS
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]

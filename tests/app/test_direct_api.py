@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.app.direct_api import DirectApi
-from mooring.client.api import MERGE_PATCH
-from mooring.client.api_errors import ApiError
-from mooring.embedded.api.kind import ServedKinds
-from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.server import make_initial_objects
-from mooring.embedded.store.object_store import ObjectStore
+from moorage.app.direct_api import DirectApi
+from moorage.client.api import MERGE_PATCH
+from moorage.client.api_errors import ApiError
+from moorage.embedded.api.kind import ServedKinds
+from moorage.embedded.api.object_api import ObjectApi
+from moorage.embedded.kinds.catalogue import catalogue
+from moorage.embedded.server import make_initial_objects
+from moorage.embedded.store.object_store import ObjectStore
 from tests.patience import PATIENCE_SECONDS
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -13,19 +13,19 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from mooring.app import https_site
-from mooring.app.authorization import Authorizer
-from mooring.app.endpoints import Content, configz, serve_endpoints
-from mooring.app.https_site import CertificateSettings, ServingSettings, make_self_signed
-from mooring.app.metric_text import pod_resources
-from mooring.app.metrics import Metrics
-from mooring.app.observations import Observations
-from mooring.config import default
-from mooring.engine import Engine
-from mooring.engine.events import Applied
-from mooring.framework.profile import known_plugins
-from mooring.plugins import REGISTRY
-from mooring.web import StatusPage
+from moorage.app import https_site
+from moorage.app.authorization import Authorizer
+from moorage.app.endpoints import Content, configz, serve_endpoints
+from moorage.app.https_site import CertificateSettings, ServingSettings, make_self_signed
+from moorage.app.metric_text import pod_resources
+from moorage.app.metrics import Metrics
+from moorage.app.observations import Observations
+from moorage.config import default
+from moorage.engine import Engine
+from moorage.engine.events import Applied
+from moorage.framework.profile import known_plugins
+from moorage.plugins import REGISTRY
+from moorage.web import StatusPage
 from tests.app.reviews import Reviews
 from tests.builders import pod
 from tests.client_certificates import ClientAuthority

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from mooring.app.extender_client import (
+from moorage.app.extender_client import (
     CallFailed,
     ExtenderClient,
     ExtenderUnusable,
     find_proxy,
     make_context,
 )
-from mooring.config import Extender
-from mooring.config.duration import Duration
-from mooring.config.extenders import EncodedBytes, ExtenderTLS
+from moorage.config import Extender
+from moorage.config.duration import Duration
+from moorage.config.extenders import EncodedBytes, ExtenderTLS
 from tests.client_certificates import ClientAuthority
 from tests.extender_server import Behaviour, Request, extender_server, http, saying
 

@@ -10,14 +10,14 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from mooring.app.extender_calls import ExtenderCalls, KeptManifests
-from mooring.app.performer import Performer
-from mooring.app.scheduler import Feed, Scheduler
-from mooring.client.api import Api
-from mooring.config import Extender
-from mooring.framework.series import Counts
-from mooring.objects.decode import from_builtins
-from mooring.testing.driver import make_engine
+from moorage.app.extender_calls import ExtenderCalls, KeptManifests
+from moorage.app.performer import Performer
+from moorage.app.scheduler import Feed, Scheduler
+from moorage.client.api import Api
+from moorage.config import Extender
+from moorage.framework.series import Counts
+from moorage.objects.decode import from_builtins
+from moorage.testing.driver import make_engine
 from tests.builders import node_manifest, pod_manifest
 from tests.extender_server import Behaviour, ExtenderServer, Request, extender_server, http, saying
 from tests.patience import until_true
@@ -41,7 +41,7 @@ class Stage:
             cast(Api, self.api),
             self.scheduler,
             may_act=lambda: True,
-            instance="mooring-test",
+            instance="moorage-test",
             extenders=self.calls,
         )
 

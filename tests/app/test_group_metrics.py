@@ -7,15 +7,15 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from mooring.app.metrics import Metrics
-from mooring.app.observations import Observations
-from mooring.config import FeatureGates, load_mapping
-from mooring.engine import Engine
-from mooring.framework.profile import known_plugins
-from mooring.objects.decode import from_builtins
-from mooring.plugins import REGISTRY
-from mooring.testing.builders import node, pod
-from mooring.testing.driver import Driver
+from moorage.app.metrics import Metrics
+from moorage.app.observations import Observations
+from moorage.config import FeatureGates, load_mapping
+from moorage.engine import Engine
+from moorage.framework.profile import known_plugins
+from moorage.objects.decode import from_builtins
+from moorage.plugins import REGISTRY
+from moorage.testing.builders import node, pod
+from moorage.testing.driver import Driver
 from tests.engine.gangs import GATES, gang, members
 
 PROFILE = "default-scheduler"
@@ -69,7 +69,7 @@ async def test_domains_are_counted_and_the_best_one_is_told() -> None:
     assert found[key(evaluated, "feasible", PROFILE)] == 2
     assert found[key(evaluated, "infeasible", PROFILE)] == 1
     assert found[key("scheduler_podgroup_scheduling_algorithm_duration_seconds_count")] == 1
-    assert found[key("mooring_gangs_placed_total", PROFILE, "in_order")] == 1
+    assert found[key("moorage_gangs_placed_total", PROFILE, "in_order")] == 1
     points = "scheduler_framework_extension_point_duration_seconds_count"
     assert found[key(points, "PlacementGenerate", "Success", PROFILE)] == 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.app.endpoints import Check, HealthChecks
+from moorage.app.endpoints import Check, HealthChecks
 
 
 def fails() -> str:

@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from mooring.app import hollow_mirror
-from mooring.app.direct_api import DirectApi
-from mooring.app.hollow_cluster import (
+from moorage.app import hollow_mirror
+from moorage.app.direct_api import DirectApi
+from moorage.app.hollow_cluster import (
     LABEL,
     RemoteHollowSettings,
     make_remote_nodes,
     run_hollow_nodes,
 )
-from mooring.client.api_errors import OutcomeUnknown
-from mooring.documents.errors import InputError
-from mooring.embedded.api.kind import ServedKinds
-from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.request_options import DeleteOptions
-from mooring.embedded.hollow.node_shapes import read_shape_file
-from mooring.embedded.hollow.pod_life import HollowSettings
-from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.server import make_initial_objects
-from mooring.embedded.store.object_store import ObjectStore
+from moorage.client.api_errors import OutcomeUnknown
+from moorage.documents.errors import InputError
+from moorage.embedded.api.kind import ServedKinds
+from moorage.embedded.api.object_api import ObjectApi
+from moorage.embedded.api.request_options import DeleteOptions
+from moorage.embedded.hollow.node_shapes import read_shape_file
+from moorage.embedded.hollow.pod_life import HollowSettings
+from moorage.embedded.kinds.catalogue import catalogue
+from moorage.embedded.server import make_initial_objects
+from moorage.embedded.store.object_store import ObjectStore
 from tests.embedded.controllers.playing import Json, template
 from tests.embedded.serving import node
 from tests.patience import until_true

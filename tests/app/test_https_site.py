@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from mooring.app.https_site import (
+from moorage.app.https_site import (
     CertificateError,
     Certificates,
     CertificateSettings,
@@ -68,16 +68,16 @@ def test_what_cannot_be_used_leaves_the_old_one(tmp_path: Path, spoil: str) -> N
 def test_a_folder_keeps_what_was_made(tmp_path: Path) -> None:
     folder = tmp_path / "certs"
     Certificates(CertificateSettings(folder=str(folder)))
-    first = (folder / "mooring.crt").read_bytes()
+    first = (folder / "moorage.crt").read_bytes()
     Certificates(CertificateSettings(folder=str(folder)))
 
-    assert (folder / "mooring.crt").read_bytes() == first
+    assert (folder / "moorage.crt").read_bytes() == first
 
 
 def test_files_of_a_folder_are_for_their_owner_alone(tmp_path: Path) -> None:
     folder = tmp_path / "certs"
     folder.mkdir()
-    (folder / "mooring.key").touch(mode=0o644)
+    (folder / "moorage.key").touch(mode=0o644)
     Certificates(CertificateSettings(folder=str(folder)))
     Certificates(CertificateSettings(folder=str(tmp_path / "new")))
 

@@ -12,11 +12,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.app import leadership
-from mooring.app.leadership import Leadership
-from mooring.client import Api
-from mooring.config import LeaderElection
-from mooring.config.duration import Duration
+from moorage.app import leadership
+from moorage.app.leadership import Leadership
+from moorage.client import Api
+from moorage.config import LeaderElection
+from moorage.config.duration import Duration
 from tests.app.leases import FINE, LeaseApi, Leases, Trouble
 from tests.virtual_time import run_virtually
 

@@ -12,10 +12,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.app import logs
-from mooring.app.logs import Format, LogSettings, RepeatFilter, level_of, make_log, quote
+from moorage.app import logs
+from moorage.app.logs import Format, LogSettings, RepeatFilter, level_of, make_log, quote
 
-LOG = make_log("mooring.tests")
+LOG = make_log("moorage.tests")
 
 FORGED = 'web\nI1115 00:00:00.000000 x.py:1] "Bound pod" pod="evil"'
 
@@ -57,7 +57,7 @@ def test_json() -> None:
     del line["caller"], line["ts"]
     assert line == {
         "level": "warning",
-        "logger": "mooring.tests",
+        "logger": "moorage.tests",
         "msg": "Bound pod",
         "pod": "default/web",
         "attempts": 2,
@@ -133,7 +133,7 @@ def test_verbosity(verbosity: int, level: str) -> None:
 
 def record(message: str, level: int = logging.WARNING, **fields: object) -> logging.LogRecord:
     made = logging.LogRecord("log", level, "file.py", 1, message, (), None)
-    made.mooring_fields = fields
+    made.moorage_fields = fields
     return made
 
 
@@ -149,11 +149,11 @@ def test_repeated_warnings_are_dropped_for_a_while() -> None:
     now = 60.0
     again = record("Watch failed", kind="Pod")
     assert repeats.filter(again)
-    assert again.mooring_fields == {"kind": "Pod", "repeated": 2}  # type: ignore[attr-defined]
+    assert again.moorage_fields == {"kind": "Pod", "repeated": 2}  # type: ignore[attr-defined]
     now = 130.0
     later = record("Watch failed", kind="Pod")
     assert repeats.filter(later)
-    assert later.mooring_fields == {"kind": "Pod"}  # type: ignore[attr-defined]
+    assert later.moorage_fields == {"kind": "Pod"}  # type: ignore[attr-defined]
 
 
 def test_what_is_no_warning_is_never_dropped() -> None:

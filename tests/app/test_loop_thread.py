@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from mooring.app import loop_thread
-from mooring.app.loop_thread import LoopThread, wait_at_most
+from moorage.app import loop_thread
+from moorage.app.loop_thread import LoopThread, wait_at_most
 from tests.patience import PATIENCE_SECONDS, until_true
 
 

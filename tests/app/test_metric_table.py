@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.app.metric_table import ABSENT, METRICS
-from mooring.framework.series import Kind, Level, Metric, as_go, exponential
+from moorage.app.metric_table import ABSENT, METRICS
+from moorage.framework.series import Kind, Level, Metric, as_go, exponential
 
 COUNTER, GAUGE, HISTOGRAM = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
 STABLE, BETA, ALPHA = Level.STABLE, Level.BETA, Level.ALPHA

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.app.metric_text import pod_resources
-from mooring.engine import Engine
-from mooring.engine.events import Applied
-from mooring.objects.resources import spec_limits
+from moorage.app.metric_text import pod_resources
+from moorage.engine import Engine
+from moorage.engine.events import Applied
+from moorage.objects.resources import spec_limits
 from tests.builders import Manifest, node, pod
 from tests.engine.driver import driver
 

@@ -11,23 +11,23 @@ from typing import ClassVar
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mooring import testing
-from mooring.app.metric_table import METRICS
-from mooring.app.metric_text import pod_resources
-from mooring.app.metrics import Metrics
-from mooring.app.observations import Observations
-from mooring.config import load_mapping
-from mooring.engine import Engine
-from mooring.engine.actions import BindPod
-from mooring.engine.classes.classes import ClassSettings
-from mooring.engine.events import Applied, BindingFailed, PermitRefused, Permitted
-from mooring.framework.plugin import Permit, PreEnqueue, Registry, Wait
-from mooring.framework.profile import known_plugins
-from mooring.framework.series import Series, counter, histogram
-from mooring.framework.status import PluginError
-from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
+from moorage import testing
+from moorage.app.metric_table import METRICS
+from moorage.app.metric_text import pod_resources
+from moorage.app.metrics import Metrics
+from moorage.app.observations import Observations
+from moorage.config import load_mapping
+from moorage.engine import Engine
+from moorage.engine.actions import BindPod
+from moorage.engine.classes.classes import ClassSettings
+from moorage.engine.events import Applied, BindingFailed, PermitRefused, Permitted
+from moorage.framework.plugin import Permit, PreEnqueue, Registry, Wait
+from moorage.framework.profile import known_plugins
+from moorage.framework.series import Series, counter, histogram
+from moorage.framework.status import PluginError
+from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.engine.driver import Driver
 
@@ -312,7 +312,7 @@ async def test_gates_and_build(scene: Scene) -> None:
     gates: Mapping[str, float] = told["kubernetes_feature_enabled"]
     assert gates["OpportunisticBatching "] == 1
     assert gates["GangScheduling "] == 0
-    assert list(told["mooring_build_info"].values()) == [1]
+    assert list(told["moorage_build_info"].values()) == [1]
 
 
 async def test_reading_twice_counts_nothing_twice(scene: Scene) -> None:
@@ -349,9 +349,9 @@ async def test_what_could_not_be_read_or_written_is_counted(scene: Scene) -> Non
 
     told = await scene.read()
 
-    assert told["mooring_unreadable_objects_total"] == {"Pod": 2}
-    assert told["mooring_absent_kind"] == {"Thing": 1}
-    assert told["mooring_dropped_events_total"] == {"": 7}
+    assert told["moorage_unreadable_objects_total"] == {"Pod": 2}
+    assert told["moorage_absent_kind"] == {"Thing": 1}
+    assert told["moorage_dropped_events_total"] == {"": 7}
     assert told["scheduler_resourceclaim_creates_total"] == {"failure": 3}
 
 
@@ -446,16 +446,16 @@ def test_labels_are_checked_where_they_are_given() -> None:
 
 async def test_exclusive_pods_on_nodes_are_counted(scene: Scene) -> None:
     scene.driver.apply(node("a"), node("b"))
-    before = (await scene.read())["mooring_exclusive_pods"]
+    before = (await scene.read())["moorage_exclusive_pods"]
     exclusive = {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}
     scene.driver.apply(pod("web", cpu=1), pod("mpi", cpu=1, metadata=exclusive))
     scene.driver.settle()
 
     assert before == {"": 0.0}
     told = await scene.read()
-    assert told["mooring_exclusive_pods"] == {"": 1.0}
-    assert told["mooring_exclusive_nodes"] == {"default": 1.0}
-    assert told["mooring_exclusive_nodes_unrequested"]["default cpu"] == 3.0
+    assert told["moorage_exclusive_pods"] == {"": 1.0}
+    assert told["moorage_exclusive_nodes"] == {"default": 1.0}
+    assert told["moorage_exclusive_nodes_unrequested"]["default cpu"] == 3.0
 
 
 @pytest.mark.parametrize("reuse", [True, False])
@@ -468,8 +468,8 @@ async def test_what_could_be_shared_is_counted_whether_anything_is(reuse: bool) 
     scene.driver.settle()
 
     told = await scene.read()
-    counts = {key.split()[-1]: count for key, count in told["mooring_like_pods_total"].items()}
+    counts = {key.split()[-1]: count for key, count in told["moorage_like_pods_total"].items()}
     assert counts == {"alike": 4.0, "first": 2.0, "unsigned": 0.0}
-    apart = {key.split()[0] for key in told["mooring_pods_told_apart_total"]}
+    apart = {key.split()[0] for key in told["moorage_pods_told_apart_total"]}
     assert "NodeResourcesFit" in apart
     assert "NodeAffinity" not in apart

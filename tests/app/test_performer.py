@@ -9,19 +9,19 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from mooring import testing
-from mooring.app import binding, claim_revocation, claim_writes, scheduler
-from mooring.app.performer import Performer
-from mooring.app.scheduler import Scheduler
-from mooring.client.api import Api
-from mooring.client.api_errors import OutcomeUnknown
-from mooring.config import default
-from mooring.engine import Engine
-from mooring.engine.events import Applied, Removed
-from mooring.engine.registry import registry
-from mooring.framework.plugin import PendingPermits, Permit, Wait
-from mooring.framework.profile import known_plugins
-from mooring.objects.pod import Pod
+from moorage import testing
+from moorage.app import binding, claim_revocation, claim_writes, scheduler
+from moorage.app.performer import Performer
+from moorage.app.scheduler import Scheduler
+from moorage.client.api import Api
+from moorage.client.api_errors import OutcomeUnknown
+from moorage.config import default
+from moorage.engine import Engine
+from moorage.engine.events import Applied, Removed
+from moorage.engine.registry import registry
+from moorage.framework.plugin import PendingPermits, Permit, Wait
+from moorage.framework.profile import known_plugins
+from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.device_builders import DRIVER, claim, claim_manifest, device_class, resource_slice
 
@@ -42,7 +42,7 @@ class Stage:
             cast(Api, self.api),
             self.scheduler,
             may_act=lambda: self.leads,
-            instance="mooring-test",
+            instance="moorage-test",
         )
 
     def lead(self) -> None:
@@ -219,14 +219,14 @@ async def test_a_preemption_evicts_and_then_binds() -> None:
 
 
 async def test_why_a_pod_waits_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    exclusive = {"annotations": {"scheduling.mooring.dev/coexist-policy": "DaemonsetAndStaticPods"}}
+    exclusive = {"annotations": {"scheduling.moorage.dev/coexist-policy": "DaemonsetAndStaticPods"}}
     with caplog.at_level("INFO"):
         async with stage() as it:
             it.apply(node("n1"), pod("web", node="n1"), pod("mpi", metadata=exclusive))
             await settle()
 
     (record,) = (each for each in caplog.records if each.message == "FailedScheduling")
-    told = vars(record)["mooring_fields"]
+    told = vars(record)["moorage_fields"]
     assert told["pod"] == "default/mpi"
     assert "failed CoexistPolicy" in told["note"]
 

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from mooring.app.python_garbage import freeze_objects, unfreeze_objects
+from moorage.app.python_garbage import freeze_objects, unfreeze_objects
 
 
 @pytest.mark.usefixtures("real_unfreeze")

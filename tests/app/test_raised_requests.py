@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from mooring.app.coexist_admission import ANNOTATION, CoexistGuard, NodeSizes, raise_requests
-from mooring.app.coexist_webhook import RAISE_PATH, OnError, Webhook, application
-from mooring.client.api import Api
-from mooring.embedded.api.patches import json_patch
-from mooring.objects import coexist
-from mooring.objects.decode import from_builtins
-from mooring.objects.pod import Pod
+from moorage.app.coexist_admission import ANNOTATION, CoexistGuard, NodeSizes, raise_requests
+from moorage.app.coexist_webhook import RAISE_PATH, OnError, Webhook, application
+from moorage.client.api import Api
+from moorage.embedded.api.patches import json_patch
+from moorage.objects import coexist
+from moorage.objects.decode import from_builtins
+from moorage.objects.pod import Pod
 from tests.builders import node, pod_manifest
 from tests.coexisting import daemon
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from mooring.app.endpoints import make_pages
-from mooring.config import FeatureGates
+from moorage.app.endpoints import make_pages
+from moorage.config import FeatureGates
 
 START = datetime(2026, 3, 7, 4, 5, 6, tzinfo=UTC)
 
@@ -16,7 +16,7 @@ def test_statusz_says_since_when_it_runs_and_what_it_serves() -> None:
     text = make_pages(FeatureGates(), {}, lambda: next(moments))["/statusz"]()
 
     lines = text.splitlines()
-    assert lines[1] == "mooring statusz"
+    assert lines[1] == "moorage statusz"
     assert "Started: Sat Mar  7 04:05:06 UTC 2026" in lines
     assert "Up: 25 hr 01 min 09 sec" in lines
     assert "Emulation version: 1.36" in lines
@@ -26,7 +26,7 @@ def test_statusz_says_since_when_it_runs_and_what_it_serves() -> None:
 def test_flagz_lists_every_flag_by_name() -> None:
     text = make_pages(FeatureGates(), {"secure-port": 10259, "config": ""})["/flagz"]()
 
-    assert text.splitlines()[1] == "mooring flags"
+    assert text.splitlines()[1] == "moorage flags"
     assert text.splitlines()[-2:] == ["config=", "secure-port=10259"]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mooring.app.task_pool import TaskPool
+from moorage.app.task_pool import TaskPool
 
 
 class Workshop:

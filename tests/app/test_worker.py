@@ -9,15 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.app.worker import Worker
-from mooring.client.api import Params, Requests
-from mooring.client.api_errors import ApiError
-from mooring.config import FeatureGates, default, load_mapping
-from mooring.engine import Engine
-from mooring.framework.profile import known_plugins
-from mooring.objects.kinds import KINDS, READ_KINDS
-from mooring.plugins import REGISTRY
-from mooring.plugins.disk_io.disk_io_resource import KIND
+from moorage.app.worker import Worker
+from moorage.client.api import Params, Requests
+from moorage.client.api_errors import ApiError
+from moorage.config import FeatureGates, default, load_mapping
+from moorage.engine import Engine
+from moorage.framework.profile import known_plugins
+from moorage.objects.kinds import KINDS, READ_KINDS
+from moorage.plugins import REGISTRY
+from moorage.plugins.disk_io.disk_io_resource import KIND
 from tests.app.fake_api import FakeApi
 from tests.patience import PATIENCE_SECONDS
 

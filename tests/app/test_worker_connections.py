@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.app.worker import keep_connections
-from mooring.client.api import Requests
-from mooring.client.api_errors import Unreachable
-from mooring.client.pacing import FIRST_CONNECTIONS
+from moorage.app.worker import keep_connections
+from moorage.client.api import Requests
+from moorage.client.api_errors import Unreachable
+from moorage.client.pacing import FIRST_CONNECTIONS
 from tests.virtual_time import run_virtually
 
 

@@ -7,19 +7,19 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.app import writes
-from mooring.app.writes import Writer
-from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api
-from mooring.client.api_errors import ApiError, OutcomeUnknown, Unreachable
-from mooring.engine.actions import (
+from moorage.app import writes
+from moorage.app.writes import Writer
+from moorage.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api
+from moorage.client.api_errors import ApiError, OutcomeUnknown, Unreachable
+from moorage.engine.actions import (
     EvictPod,
     PatchPodStatus,
     PodRef,
     PodScheduledCondition,
     WriteVolumes,
 )
-from mooring.engine.events import BindingFailed, Evicted, EvictionFailed
-from mooring.framework.plugin import ClaimWrite, VolumeWrite
+from moorage.engine.events import BindingFailed, Evicted, EvictionFailed
+from moorage.framework.plugin import ClaimWrite, VolumeWrite
 
 from .fake_api import FakeApi, Request, refusal
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bench.cases import Job
-from mooring.bench.harness import Result, run
-from mooring.cli.bench import Batching
-from mooring.cli.bench_targets import open_comparison
+from moorage.bench.cases import Job
+from moorage.bench.harness import Result, run
+from moorage.cli.bench import Batching
+from moorage.cli.bench_targets import open_comparison
 
 
 def run_through(
@@ -22,7 +22,7 @@ def run_through(
 
 def patience(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Pods that stay pending are waited for in real time here."""
-    monkeypatch.setattr("mooring.bench.executor._PATIENCE_SECONDS", seconds)
+    monkeypatch.setattr("moorage.bench.executor._PATIENCE_SECONDS", seconds)
 
 
 def script(folder: Path, text: str) -> str:

@@ -8,24 +8,24 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.bench.cases import Job, WorkloadError, read_jobs
-from mooring.bench.custom_kinds import custom_kind
-from mooring.bench.engine_target import EngineTarget
-from mooring.bench.harness import RunOutcome, run
-from mooring.bench.live.control_plane import open_control_plane
-from mooring.bench.live.processes import embedded_server
-from mooring.cli.bench import EMBEDDED
-from mooring.cli.bench_targets import engine_targets
-from mooring.cluster.extended.resources import extended_figures
-from mooring.objects.custom import CustomKind
-from mooring.plugins.disk_io.disk_io_resource import DISK_IO, KIND
+from moorage.bench.cases import Job, WorkloadError, read_jobs
+from moorage.bench.custom_kinds import custom_kind
+from moorage.bench.engine_target import EngineTarget
+from moorage.bench.harness import RunOutcome, run
+from moorage.bench.live.control_plane import open_control_plane
+from moorage.bench.live.processes import embedded_server
+from moorage.cli.bench import EMBEDDED
+from moorage.cli.bench_targets import engine_targets
+from moorage.cluster.extended.resources import extended_figures
+from moorage.objects.custom import CustomKind
+from moorage.plugins.disk_io.disk_io_resource import DISK_IO, KIND
 from tests.bench.servers import run_through
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 
 ROOT = Path(__file__).parents[2]
 EXTENDED = ROOT / "benchmarks" / "extended"
 CRD = (ROOT / "deploy" / "disk-io" / "nodediskiostatuses.yaml").read_text()
-STATUS = "{apiVersion: diskio.mooring.dev/v1alpha1, kind: NodeDiskIOStatus, metadata: {name: a}}"
+STATUS = "{apiVersion: diskio.moorage.dev/v1alpha1, kind: NodeDiskIOStatus, metadata: {name: a}}"
 
 
 def small(name: str) -> Job:
@@ -81,7 +81,7 @@ def test_a_definition_that_cannot_be_used_is_told_with_its_name(
     with pytest.raises(WorkloadError) as refused:
         custom_kind(definition(**changes))
     assert str(refused.value) == (
-        f"CustomResourceDefinition nodediskiostatuses.diskio.mooring.dev: {told}"
+        f"CustomResourceDefinition nodediskiostatuses.diskio.moorage.dev: {told}"
     )
 
 

@@ -9,18 +9,18 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from mooring.bench.cases import NotPlaced
-from mooring.bench.device_claims import publish
-from mooring.bench.harness import Result, RunOutcome
-from mooring.bench.live.claim_allocation import allocate_claims
-from mooring.bench.live.control_plane import open_control_plane
-from mooring.bench.live.object_writer import ObjectKey, ObjectWriter, clean
-from mooring.bench.live.processes import embedded_server
-from mooring.bench.operations import CreateResourceDriver
-from mooring.cli.bench import EMBEDDED
-from mooring.client import Api
-from mooring.client.listing import list_kinds
-from mooring.objects.resource_claim import FINALIZER
+from moorage.bench.cases import NotPlaced
+from moorage.bench.device_claims import publish
+from moorage.bench.harness import Result, RunOutcome
+from moorage.bench.live.claim_allocation import allocate_claims
+from moorage.bench.live.control_plane import open_control_plane
+from moorage.bench.live.object_writer import ObjectKey, ObjectWriter, clean
+from moorage.bench.live.processes import embedded_server
+from moorage.bench.operations import CreateResourceDriver
+from moorage.cli.bench import EMBEDDED
+from moorage.client import Api
+from moorage.client.listing import list_kinds
+from moorage.objects.resource_claim import FINALIZER
 from tests.bench.servers import run_through
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 

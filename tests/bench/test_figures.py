@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.bench import results
-from mooring.bench.cases import WorkloadError
-from mooring.bench.comparison import compare, geometric_mean, rank_probability
-from mooring.bench.harness import Growth, ProgressPoint, RunOutcome, Sweep, exponent, grow
-from mooring.bench.measurement import Stopwatch, summary, throughput_samples
-from mooring.bench.plots import Axis
-from mooring.bench.result_page import page
-from mooring.bench.results import DataItem, DataItems
+from moorage.bench import results
+from moorage.bench.cases import WorkloadError
+from moorage.bench.comparison import compare, geometric_mean, rank_probability
+from moorage.bench.harness import Growth, ProgressPoint, RunOutcome, Sweep, exponent, grow
+from moorage.bench.measurement import Stopwatch, summary, throughput_samples
+from moorage.bench.plots import Axis
+from moorage.bench.result_page import page
+from moorage.bench.results import DataItem, DataItems
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 
 
@@ -129,7 +129,7 @@ def test_recorded_results_of_kube_scheduler_are_compared_with_ours(tmp_path: Pat
         DataItem(
             data={"Average": 537.8},
             unit="pods/s",
-            labels={"Name": name, "Metric": "SchedulingThroughput", "scheduler": "mooring"},
+            labels={"Name": name, "Metric": "SchedulingThroughput", "scheduler": "moorage"},
         ),
         DataItem(
             data={"Perc99": 0.46},
@@ -137,7 +137,7 @@ def test_recorded_results_of_kube_scheduler_are_compared_with_ours(tmp_path: Pat
             labels={"Name": name, "Metric": attempts, "result": "scheduled"},
         ),
     ]
-    ours[1].labels["scheduler"] = "mooring"
+    ours[1].labels["scheduler"] = "moorage"
 
     found = list(compare(results.read_results(tmp_path).data_items, ours))
     assert [(each.metric, each.unit) for each in found] == [
@@ -326,7 +326,7 @@ def test_the_page_stands_alone_and_escapes_names(tmp_path: Path) -> None:
     named = case(NODES, MEASURED, name="<script>")
     result = Runs()(job(tmp_path, named))
     growth = Growth("grown", (ProgressPoint(10, 5, 1e-3), ProgressPoint(100, 5, 2e-3)), ())
-    text = page([result], [growth], {"command": "mooring bench <x>"})
+    text = page([result], [growth], {"command": "moorage bench <x>"})
 
     assert "<script" not in text
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.bench.cases import WorkloadError
-from mooring.bench.templates import ObjectTemplate
+from moorage.bench.cases import WorkloadError
+from moorage.bench.templates import ObjectTemplate
 
 GIVEN: dict[str, Any] = {"Index": 7, "Count": 10, "name": "blue", "none": "", "sizes": [1, 2]}
 

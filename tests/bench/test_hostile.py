@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from mooring.bench.hostile import GANGS, HostileBenchmark
-from mooring.bench.hostile_pods import ATTACKS, pod
-from mooring.cluster import check
+from moorage.bench.hostile import GANGS, HostileBenchmark
+from moorage.bench.hostile_pods import ATTACKS, pod
+from moorage.cluster import check
 
 
 def traced_mib() -> float:

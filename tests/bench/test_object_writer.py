@@ -8,9 +8,9 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from mooring.bench.cases import RunFailed
-from mooring.bench.live.object_writer import ObjectWriter
-from mooring.client import Api, ApiError
+from moorage.bench.cases import RunFailed
+from moorage.bench.live.object_writer import ObjectWriter
+from moorage.client import Api, ApiError
 
 PODS = "/api/v1/namespaces/a/pods"
 CLASS = "/apis/scheduling.k8s.io/v1/priorityclasses"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mooring.bench.cases import WorkloadError
-from mooring.bench.harness import Result, RunOutcome
+from moorage.bench.cases import WorkloadError
+from moorage.bench.harness import Result, RunOutcome
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, Runs, case, job
 
 LARGE = {"opcode": "createPods", "podTemplatePath": "large.yaml"}
@@ -292,7 +292,7 @@ def test_measurements_may_not_overlap(bench: Bench) -> None:
 
 def test_a_gate_that_is_missing_is_named(bench: Bench) -> None:
     result = bench.of(NODES, MEASURED, featureGates={"CompositePodGroup": True})
-    told = "CompositePodGroup: not supported by Mooring yet"
+    told = "CompositePodGroup: not supported by Moorage yet"
     assert (result.outcome, result.why) == (RunOutcome.NOT_SUPPORTED, told)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.bench.cases import FILE_NAME, Job, WorkloadError, read_jobs, resolve, select
-from mooring.bench.operations import CreatePods
+from moorage.bench.cases import FILE_NAME, Job, WorkloadError, read_jobs, resolve, select
+from moorage.bench.operations import CreatePods
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, Runs, case, job
 
 

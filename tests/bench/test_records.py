@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bench.results import provenance, without_folders
+from moorage.bench.results import provenance, without_folders
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("mooring bench benchmarks --out a/b", "mooring bench benchmarks --out a/b"),
+        ("moorage bench benchmarks --out a/b", "moorage bench benchmarks --out a/b"),
         ("bench {here}/suites ../there/x", "bench suites ../there/x"),
         ("--target={here}/config", "--target=config"),
         ("'{here}/kube-scheduler --config={{config}}'", "'kube-scheduler --config={{config}}'"),
@@ -25,6 +25,6 @@ def test_paths_are_cut_down_to_names(tmp_path: Path, text: str, told: str) -> No
 
 
 def test_a_command_can_be_repeated_word_by_word() -> None:
-    made = provenance(("mooring", "bench", "--filter", "a b|c"), "engine")
-    assert made["command"] == "mooring bench --filter 'a b|c'"
+    made = provenance(("moorage", "bench", "--filter", "a b|c"), "engine")
+    assert made["command"] == "moorage bench --filter 'a b|c'"
     assert made["target"] == "engine"

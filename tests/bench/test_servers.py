@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mooring.bench.cases import RunFailed, WorkloadError
-from mooring.bench.harness import RunOutcome
-from mooring.bench.live.object_writer import group_by_pod
-from mooring.bench.live.processes import SchedulerProcess, fill_placeholders
-from mooring.cli.bench import EMBEDDED, Batching
+from moorage.bench.cases import RunFailed, WorkloadError
+from moorage.bench.harness import RunOutcome
+from moorage.bench.live.object_writer import group_by_pod
+from moorage.bench.live.processes import SchedulerProcess, fill_placeholders
+from moorage.cli.bench import EMBEDDED, Batching
 from tests.bench.servers import patience, run_through, script
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, case, job
 
@@ -75,8 +75,8 @@ def test_workloads_follow_each_other_on_one_server(tmp_path: Path) -> None:
 
     assert [(result.outcome, result.why) for result in results] == [(RunOutcome.MEASURED, "")] * 4
     assert [result.by for result in results[:2]] == [
-        "mooring, batching as the case says",
-        "mooring, default gates",
+        "moorage, batching as the case says",
+        "moorage, default gates",
     ]
     for result in results:
         (measured,) = result.measured
@@ -122,9 +122,9 @@ def test_a_scheduler_that_ends_is_told_with_its_log(tmp_path: Path) -> None:
 
 
 def test_a_cluster_in_use_is_refused(tmp_path: Path) -> None:
-    from mooring.bench.live.control_plane import open_control_plane
-    from mooring.bench.live.object_writer import ObjectWriter
-    from mooring.bench.live.processes import embedded_server
+    from moorage.bench.live.control_plane import open_control_plane
+    from moorage.bench.live.object_writer import ObjectWriter
+    from moorage.bench.live.processes import embedded_server
 
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "somebody's"}}
     with embedded_server(tmp_path) as kubeconfig:
@@ -178,10 +178,10 @@ def test_a_pod_comes_after_its_volumes() -> None:
 
 
 def test_what_a_scheduler_did_is_checked_and_claims_are_bound(tmp_path: Path) -> None:
-    from mooring.bench.live.cluster_view import bind_claim, check_nodes
-    from mooring.bench.live.control_plane import open_control_plane
-    from mooring.bench.live.object_writer import ObjectKey, ObjectWriter
-    from mooring.bench.live.processes import embedded_server
+    from moorage.bench.live.cluster_view import bind_claim, check_nodes
+    from moorage.bench.live.control_plane import open_control_plane
+    from moorage.bench.live.object_writer import ObjectKey, ObjectWriter
+    from moorage.bench.live.processes import embedded_server
 
     room = {"cpu": "1", "memory": "1Gi", "pods": "10"}
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "600m"}}}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.bench.cases import NotSupported, WorkloadError
-from mooring.bench.store import Store
-from mooring.objects.pod import Pod
+from moorage.bench.cases import NotSupported, WorkloadError
+from moorage.bench.store import Store
+from moorage.objects.pod import Pod
 
 
 def raw(kind: str, name: str, namespace: str = "", uid: str = "", **more: Any) -> dict[str, Any]:

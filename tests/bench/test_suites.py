@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bench.cases import Job, read_jobs, select
-from mooring.bench.harness import RunOutcome, run
-from mooring.cli.bench_targets import engine_targets, select_jobs
+from moorage.bench.cases import Job, read_jobs, select
+from moorage.bench.harness import RunOutcome, run
+from moorage.cli.bench_targets import engine_targets, select_jobs
 
 ROOT = Path(__file__).parents[2]
 OURS = ROOT / "benchmarks"
 #: A folder with scheduler_perf's suites: test/integration/scheduler_perf of Kubernetes.
-THEIRS = Path(os.environ.get("MOORING_SCHEDULER_PERF", ROOT.parent / "scheduler_perf"))
+THEIRS = Path(os.environ.get("MOORAGE_SCHEDULER_PERF", ROOT.parent / "scheduler_perf"))
 
-NEEDED = ("pod groups", "not supported by Mooring yet", "unknown feature gate")
+NEEDED = ("pod groups", "not supported by Moorage yet", "unknown feature gate")
 
 
 def jobs(folder: Path, labels: str) -> list[Job]:
@@ -51,7 +51,7 @@ def test_their_workloads_place_every_pod_or_tell_what_is_missing(job: Job) -> No
 def test_the_documented_comparison_is_of_five_workloads() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     _, _, command = page.partition("### Beside kube-scheduler")
-    options = shlex.split(command[command.index("    mooring bench") :].partition("\n\n")[0])
+    options = shlex.split(command[command.index("    moorage bench") :].partition("\n\n")[0])
     pattern = options[options.index("--filter") + 1]
     labels = options[options.index("--labels") + 1]
 

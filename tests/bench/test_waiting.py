@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mooring.bench.waiting import SORTS, WaitingBenchmark, main, run
-from mooring.queue.queue_events import Listeners
+from moorage.bench.waiting import SORTS, WaitingBenchmark, main, run
+from moorage.queue.queue_events import Listeners
 
 
 @pytest.mark.parametrize("alike", [True, False])

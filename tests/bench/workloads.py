@@ -9,14 +9,14 @@ from typing import Any
 
 import yaml
 
-from mooring.bench.cases import Job, read_jobs
-from mooring.bench.engine_target import EngineTarget
-from mooring.bench.harness import Result, run
-from mooring.bench.measurement import Stopwatch
-from mooring.config import FeatureGates, default
-from mooring.engine import Engine
-from mooring.framework.profile import known_plugins
-from mooring.plugins import REGISTRY
+from moorage.bench.cases import Job, read_jobs
+from moorage.bench.engine_target import EngineTarget
+from moorage.bench.harness import Result, run
+from moorage.bench.measurement import Stopwatch
+from moorage.config import FeatureGates, default
+from moorage.engine import Engine
+from moorage.framework.profile import known_plugins
+from moorage.plugins import REGISTRY
 
 NODES = {"opcode": "createNodes", "count": 3}
 MEASURED = {"opcode": "createPods", "count": 4, "collectMetrics": True}

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mooring.cel import DeviceExpression, DeviceExpressionError, DeviceView, Version
+from moorage.cel import DeviceExpression, DeviceExpressionError, DeviceView, Version
 
 RECORDED = Path(__file__).parents[1] / "golden" / "cel" / "cel.jsonl.gz"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mooring.cel import DeviceView, Version, compile_device_expression
-from mooring.cel.device_expression import MOST_STEPS, DeviceExpression
+from moorage.cel import DeviceView, Version, compile_device_expression
+from moorage.cel.device_expression import MOST_STEPS, DeviceExpression
 from tests.cel.recorded_cases import ask
 
 GPU = DeviceView(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from mooring.cel import compile_device_expression
+from moorage.cel import compile_device_expression
 from tests.cel.recorded_cases import ask, read_cases, view_of
 
-#: What Mooring refuses although Kubernetes knows it, and the function that the message must name.
+#: What Moorage refuses although Kubernetes knows it, and the function that the message must name.
 REFUSED = {
     'url("https://x.org/p").getHost() == "x.org"': "the function url is not supported",
     'isURL("x")': "the function isURL is not supported",

@@ -1,4 +1,4 @@
-"""The `mooring` fixture."""
+"""The `moorage` fixture."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 
 @pytest.fixture
-def mooring(
+def moorage(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Mooring]:
+) -> Iterator[Moorage]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    yield Mooring(monkeypatch, capsys)
+    yield Moorage(monkeypatch, capsys)
     # Commands send the log to what is captured here, which is closed when the test ends.
     root.handlers[:] = handlers
     root.setLevel(level)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mooring.cli import main
+from moorage.cli import main
 
 
 @dataclass(frozen=True)
@@ -17,15 +17,15 @@ class Result:
     err: str
 
 
-class Mooring:
-    """`mooring` as a function."""
+class Moorage:
+    """`moorage` as a function."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch = monkeypatch
         self._capsys = capsys
 
     def __call__(self, *arguments: str) -> Result:
-        self._monkeypatch.setattr("sys.argv", ["mooring", *arguments])
+        self._monkeypatch.setattr("sys.argv", ["moorage", *arguments])
         # Where it is `pytest`, as in `python -m pytest`, that would be the name of the program.
         self._monkeypatch.setattr(sys.modules["__main__"], "__package__", "")
         with pytest.raises(SystemExit) as ended:

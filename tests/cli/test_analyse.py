@@ -1,4 +1,4 @@
-"""`mooring analyse`: the share of pods that could be batched, and what prevents the others."""
+"""`moorage analyse`: the share of pods that could be batched, and what prevents the others."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 import yaml
 
 from tests.builders import node_manifest, pod_manifest
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 from tests.record.stage import Stage
 
 OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "1"}
 
 
 @pytest.fixture
-def mooring(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mooring:
-    return Mooring(monkeypatch, capsys)
+def moorage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Moorage:
+    return Moorage(monkeypatch, capsys)
 
 
 def indexed(at: int) -> dict[str, Any]:
@@ -47,9 +47,9 @@ def dump(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("gates", ["", "EquivalenceCache=false,OpportunisticBatching=false"])
-def test_the_share_and_what_prevents_more(mooring: Mooring, tmp_path: Path, gates: str) -> None:
+def test_the_share_and_what_prevents_more(moorage: Moorage, tmp_path: Path, gates: str) -> None:
     """Whether anything is reused makes no difference."""
-    result = mooring("analyse", "--feature-gates", gates, str(dump(tmp_path)))
+    result = moorage("analyse", "--feature-gates", gates, str(dump(tmp_path)))
 
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines() == [
@@ -59,10 +59,10 @@ def test_the_share_and_what_prevents_more(mooring: Mooring, tmp_path: Path, gate
     ]
 
 
-def test_as_json_and_with_a_plugin_that_does_not_sign(mooring: Mooring, tmp_path: Path) -> None:
+def test_as_json_and_with_a_plugin_that_does_not_sign(moorage: Moorage, tmp_path: Path) -> None:
     plugin = tmp_path / "plain.py"
     plugin.write_text(
-        "from mooring.framework.plugin import NodeFilter\n"
+        "from moorage.framework.plugin import NodeFilter\n"
         "class Plain(NodeFilter):\n"
         "    name = 'Plain'\n"
         "    def filter_node(self, pod, node):\n"
@@ -75,7 +75,7 @@ def test_as_json_and_with_a_plugin_that_does_not_sign(mooring: Mooring, tmp_path
         "profiles: [{plugins: {multiPoint: {enabled: [{name: Plain}]}}}]\n"
     )
     asked = ("--plugins", str(plugin), "--config", str(config), "-o", "json", str(dump(tmp_path)))
-    (found,) = json.loads(mooring("analyse", *asked).out)
+    (found,) = json.loads(moorage("analyse", *asked).out)
 
     assert (found["pods"], found["alike"], found["apart"]) == (10, 0, [])
     assert found["unsigned"] == [
@@ -84,11 +84,11 @@ def test_as_json_and_with_a_plugin_that_does_not_sign(mooring: Mooring, tmp_path
 
 
 def test_a_plugin_that_is_signed_by_what_it_reads_is_asked(
-    mooring: Mooring, tmp_path: Path
+    moorage: Moorage, tmp_path: Path
 ) -> None:
     plugin = tmp_path / "teams.py"
     plugin.write_text(
-        "from mooring.framework.plugin import NodeFilter\n"
+        "from moorage.framework.plugin import NodeFilter\n"
         "class Teams(NodeFilter):\n"
         "    name = 'Teams'\n"
         "    def filter_node(self, pod, node):\n"
@@ -102,27 +102,27 @@ def test_a_plugin_that_is_signed_by_what_it_reads_is_asked(
     path.write_text(yaml.safe_dump_all([node_manifest("n"), *free, *teams]))
     asked = ("--plugins", str(plugin), "--feature-gates", "AutoSignatures=true", str(path))
 
-    assert mooring("analyse", *asked).out.splitlines() == [
+    assert moorage("analyse", *asked).out.splitlines() == [
         "default-scheduler: 4 pods, 3 classes; 50 % share a class with another (2)",
         "  50 % (2) would if Teams did not tell them apart, mostly by label kind, label team",
     ]
 
 
-def test_a_single_class_is_told_in_the_singular(mooring: Mooring, tmp_path: Path) -> None:
+def test_a_single_class_is_told_in_the_singular(moorage: Moorage, tmp_path: Path) -> None:
     path = tmp_path / "pod.yaml"
     path.write_text(yaml.safe_dump(pod_manifest("web")))
 
-    assert "1 pod, 1 class; 0 % share" in mooring("analyse", str(path)).out
+    assert "1 pod, 1 class; 0 % share" in moorage("analyse", str(path)).out
 
 
-def test_a_recording(mooring: Mooring, tmp_path: Path) -> None:
+def test_a_recording(moorage: Moorage, tmp_path: Path) -> None:
     stage = Stage(tmp_path / "run")
     pods = [indexed(at) for at in range(3)]
     asyncio.run(stage.play((100.0, [partial(stage.apply, node_manifest("n", cpu=4), *pods)])))
     stage.recorder.close()
 
-    result = mooring("analyse", "--recording", str(tmp_path / "run"))
+    result = moorage("analyse", "--recording", str(tmp_path / "run"))
     assert "3 pods, 3 classes; 0 % share" in result.out
     assert "100 % (3) would if InterPodAffinity" in result.out
-    both = mooring("analyse", "--recording", str(tmp_path / "run"), str(tmp_path))
+    both = moorage("analyse", "--recording", str(tmp_path / "run"), str(tmp_path))
     assert both.code == 2

@@ -1,4 +1,4 @@
-"""`mooring bench`: what it prints, what it writes, and how it ends."""
+"""`moorage bench`: what it prints, what it writes, and how it ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 CASE: dict[str, Any] = {
     "name": "Case",
@@ -40,8 +40,8 @@ def suite(tmp_path: Path) -> Path:
     return file
 
 
-def test_workloads_are_run_and_told(mooring: Mooring, suite: Path) -> None:
-    result = mooring("bench", str(suite))
+def test_workloads_are_run_and_told(moorage: Moorage, suite: Path) -> None:
+    result = moorage("bench", str(suite))
 
     lines = result.out.splitlines()
     topic = suite.parent.name
@@ -50,37 +50,37 @@ def test_workloads_are_run_and_told(mooring: Mooring, suite: Path) -> None:
         f"{topic}/{case}/{name}" for case in ("Case", "Needy") for name in ("one", "two")
     ]
     assert lines[3].endswith("not supported")
-    told = f"{topic}/Needy/one: not supported: DRADeviceTaintRules: not supported by Mooring yet"
+    told = f"{topic}/Needy/one: not supported: DRADeviceTaintRules: not supported by Moorage yet"
     assert told in result.err.splitlines()
 
 
-def test_workloads_are_chosen_by_name_and_label(mooring: Mooring, suite: Path) -> None:
-    result = mooring("bench", str(suite), "--filter", "^[^/]*/Case", "--labels", "two")
+def test_workloads_are_chosen_by_name_and_label(moorage: Moorage, suite: Path) -> None:
+    result = moorage("bench", str(suite), "--filter", "^[^/]*/Case", "--labels", "two")
     assert len(result.out.splitlines()) == 2
     assert "Case/two" in result.out
 
 
-def test_results_are_written(mooring: Mooring, suite: Path, tmp_path: Path) -> None:
+def test_results_are_written(moorage: Moorage, suite: Path, tmp_path: Path) -> None:
     out = tmp_path / "results"
-    mooring("bench", str(suite), "--filter", "Case/one", "--count", "2", "--out", str(out))
+    moorage("bench", str(suite), "--filter", "Case/one", "--count", "2", "--out", str(out))
 
     written = json.loads((out / "results.json").read_text())
     assert written["version"] == "v1"
     assert written["run"].keys() >= {"machine", "commit", "command", "python", "date", "target"}
-    assert written["run"]["command"].startswith(f"mooring bench {suite.name} ")
+    assert written["run"]["command"].startswith(f"moorage bench {suite.name} ")
     names = [each["labels"]["Metric"] for each in written["dataItems"]]
     assert names.count("SchedulingThroughput") == 2
     assert "<svg" in (out / "results.html").read_text()
 
 
 def test_a_mistake_in_one_workload_keeps_no_other_from_running(
-    mooring: Mooring, suite: Path
+    moorage: Moorage, suite: Path
 ) -> None:
     first, second = CASE["workloads"]
     wrong = {**first, "params": {"initNodes": 2}}
     suite.write_text(yaml.safe_dump([{**CASE, "workloads": [wrong, second]}]))
 
-    result = mooring("bench", str(suite))
+    result = moorage("bench", str(suite))
 
     assert result.code == 1
     told = f'failed: {suite}: Case/one: workloadTemplate[1].countParam: the parameter "measurePods"'
@@ -88,11 +88,11 @@ def test_a_mistake_in_one_workload_keeps_no_other_from_running(
     assert "Case/two: " in result.err
 
 
-def test_a_missed_threshold_is_an_error(mooring: Mooring, suite: Path) -> None:
+def test_a_missed_threshold_is_an_error(moorage: Moorage, suite: Path) -> None:
     workloads = [{**CASE["workloads"][0], "threshold": 1e12}]
     suite.write_text(yaml.safe_dump([{**CASE, "workloads": workloads}]))
 
-    result = mooring("bench", str(suite))
+    result = moorage("bench", str(suite))
 
     assert result.code == 1
     assert "is not above the threshold of 1,000,000,000,000.0 pods/s" in result.err
@@ -115,17 +115,17 @@ def test_a_missed_threshold_is_an_error(mooring: Mooring, suite: Path) -> None:
     ],
 )
 def test_mistakes_are_told_without_a_traceback(
-    mooring: Mooring, suite: Path, arguments: tuple[str, ...], told: str
+    moorage: Moorage, suite: Path, arguments: tuple[str, ...], told: str
 ) -> None:
-    result = mooring("bench", *(each.format(suite=suite) for each in arguments))
+    result = moorage("bench", *(each.format(suite=suite) for each in arguments))
     assert result.code == 2
     assert told in " ".join(result.err.replace("│", " ").split())
 
 
-def test_a_scheduler_configuration_beside_the_suite_is_used(mooring: Mooring, suite: Path) -> None:
+def test_a_scheduler_configuration_beside_the_suite_is_used(moorage: Moorage, suite: Path) -> None:
     named = {**CASE, "schedulerConfigPath": "scheduler.yaml"}
     suite.write_text(yaml.safe_dump([named]))
-    told = mooring("bench", str(suite))
+    told = moorage("bench", str(suite))
     assert (told.code, "scheduler.yaml: no such file" in told.err) == (2, True)
 
     config = {
@@ -134,34 +134,34 @@ def test_a_scheduler_configuration_beside_the_suite_is_used(mooring: Mooring, su
         "profiles": [{"schedulerName": "other"}],
     }
     (suite.parent / "scheduler.yaml").write_text(yaml.safe_dump(config))
-    ignored = mooring("bench", str(suite))
+    ignored = moorage("bench", str(suite))
     # Nobody serves the pods, because they ask for another scheduler.
     assert (ignored.code, "3 pods stay pending" in ignored.err) == (1, True)
 
 
-def test_profiles_are_written(mooring: Mooring, suite: Path, tmp_path: Path) -> None:
-    mooring("bench", str(suite), "--filter", "Case/one", "--profile", str(tmp_path / "profiles"))
+def test_profiles_are_written(moorage: Moorage, suite: Path, tmp_path: Path) -> None:
+    moorage("bench", str(suite), "--filter", "Case/one", "--profile", str(tmp_path / "profiles"))
     (written,) = (tmp_path / "profiles").iterdir()
     assert written.name.endswith("_Case_one.pstats")
 
 
-def test_growth_is_told(mooring: Mooring, suite: Path, tmp_path: Path) -> None:
+def test_growth_is_told(moorage: Moorage, suite: Path, tmp_path: Path) -> None:
     arguments = ("--labels", "one", "--filter", "Case/", "--nodes", "2,4", "--pods", "2,4")
-    result = mooring("bench", "growth", str(suite), *arguments, "--out", str(tmp_path / "out"))
+    result = moorage("bench", "growth", str(suite), *arguments, "--out", str(tmp_path / "out"))
     assert result.code == 0
     assert "Case/4Nodes_2Pods" in result.out
     assert "TIME PER POD ~ NODES^" in result.out
     assert "growth with nodes" in (tmp_path / "out" / "results.html").read_text()
 
 
-def test_results_are_compared(mooring: Mooring, tmp_path: Path) -> None:
+def test_results_are_compared(moorage: Moorage, tmp_path: Path) -> None:
     for name, rates in (("before", range(100, 106)), ("after", range(200, 206))):
         labels = {"Name": "BenchmarkPerfScheduling/A/B/c", "Metric": "SchedulingThroughput"}
         items = [{"data": {"Average": rate}, "unit": "pods/s", "labels": labels} for rate in rates]
         text = json.dumps({"version": "v1", "dataItems": items})
         (tmp_path / f"{name}.json").write_text(text)
 
-    result = mooring(
+    result = moorage(
         "bench", "compare", *(str(tmp_path / f"{n}.json") for n in ("before", "after"))
     )
 
@@ -169,8 +169,8 @@ def test_results_are_compared(mooring: Mooring, tmp_path: Path) -> None:
     assert row.split() == ["A/B/c", "102.5", "±2%", "202.5", "±1%", "+97.6%", "0.005", "n=6+6"]
 
 
-def test_gates_are_compared_in_turns(mooring: Mooring) -> None:
-    ended = mooring(
+def test_gates_are_compared_in_turns(moorage: Moorage) -> None:
+    ended = moorage(
         "bench",
         "gates",
         "benchmarks/core",
@@ -185,8 +185,8 @@ def test_gates_are_compared_in_turns(mooring: Mooring) -> None:
     assert "PlainPods/10Nodes" in ended.out
 
 
-def test_a_gate_that_is_none_is_refused(mooring: Mooring) -> None:
-    ended = mooring("bench", "gates", "benchmarks/core", "Nothing=false")
+def test_a_gate_that_is_none_is_refused(moorage: Moorage) -> None:
+    ended = moorage("bench", "gates", "benchmarks/core", "Nothing=false")
 
     assert ended.code == 2
     assert "Nothing" in ended.err

@@ -1,4 +1,4 @@
-"""`mooring conform`: what it prints, and how it ends."""
+"""`moorage conform`: what it prints, and how it ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import node_manifest, pod_manifest
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -26,30 +26,30 @@ def recording(*steps: dict[str, Any], **scenario: Any) -> str:
     return json.dumps({"scenario": given, "golden": {"name": "small-00", "steps": steps}})
 
 
-def test_no_difference_is_0(mooring: Mooring) -> None:
-    result = mooring("conform", str(GOLDEN / "ports.jsonl.gz"))
+def test_no_difference_is_0(moorage: Moorage) -> None:
+    result = moorage("conform", str(GOLDEN / "ports.jsonl.gz"))
 
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines()[-1].split() == ["total", "460", "steps", "0", "differences"]
 
 
-def test_every_difference_is_told(mooring: Mooring, tmp_path: Path) -> None:
+def test_every_difference_is_told(moorage: Moorage, tmp_path: Path) -> None:
     path = tmp_path / "other.jsonl"
     path.write_text(recording({"pod": "default/one", "chosen": None, "message": "elsewhere"}))
 
-    result = mooring("conform", str(path))
+    result = moorage("conform", str(path))
 
     assert result.code == 1
     assert "small-00 default/one: message: recorded elsewhere, found None" in result.out
 
 
 def test_a_gate_that_is_not_known_skips_the_scenario_visibly(
-    mooring: Mooring, tmp_path: Path
+    moorage: Moorage, tmp_path: Path
 ) -> None:
     path = tmp_path / "gates.jsonl"
     path.write_text(recording({"pod": "default/one"}, featureGates={"GangScheduling": True}))
 
-    result = mooring("conform", str(path))
+    result = moorage("conform", str(path))
 
     assert result.code == 0
     assert "skipped small-00: " in result.out
@@ -66,11 +66,11 @@ def test_a_gate_that_is_not_known_skips_the_scenario_visibly(
         ),
     ],
 )
-def test_bad_files_are_2(mooring: Mooring, tmp_path: Path, text: str, told: str) -> None:
+def test_bad_files_are_2(moorage: Moorage, tmp_path: Path, text: str, told: str) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(text)
 
-    result = mooring("conform", str(path))
+    result = moorage("conform", str(path))
 
     assert result.code == 2
     assert told in result.err

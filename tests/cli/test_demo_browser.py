@@ -7,7 +7,7 @@ import webbrowser
 
 import pytest
 
-from mooring.cli.demo import browse
+from moorage.cli.demo import browse
 
 _PAGE = "http://127.0.0.1:1/ui/"
 

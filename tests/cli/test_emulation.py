@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.emulation import await_version, choose_version
-from mooring.cli.inputs import ConnectionOptions
-from mooring.config.kubernetes_versions import VERSIONS
-from tests.cli.invoking import Mooring
+from moorage.cli.emulation import await_version, choose_version
+from moorage.cli.inputs import ConnectionOptions
+from moorage.config.kubernetes_versions import VERSIONS
+from tests.cli.invoking import Moorage
 from tests.ports import free_port
 
 OLD, NEW = VERSIONS
@@ -71,7 +71,7 @@ def test_a_scheduler_waits_for_its_api_server(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mooring.cli.emulation._PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("moorage.cli.emulation._PAUSE_SECONDS", 0.0)
 
     assert await_version("", server) is NEW
     assert "note: waiting for the API server" in capsys.readouterr().err
@@ -81,7 +81,7 @@ def test_a_scheduler_waits_for_its_api_server(
 def test_a_scheduler_that_waits_is_alive_and_not_ready(server: ConnectionOptions) -> None:
     """Else a kubelet restarts it meanwhile, again and again."""
     port = free_port()
-    command = (sys.executable, "-m", "mooring", "run", "--master", str(server.server))
+    command = (sys.executable, "-m", "moorage", "run", "--master", str(server.server))
     flags = ("--bind-address=127.0.0.1", f"--secure-port={port}")
     with subprocess.Popen([*command, *flags], stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
@@ -108,12 +108,12 @@ def _ask(port: int, path: str) -> int:
             return answer.status
 
 
-def test_a_recording_with_groups_is_not_one_of_the_older_version(mooring: Mooring) -> None:
+def test_a_recording_with_groups_is_not_one_of_the_older_version(moorage: Moorage) -> None:
     path = str(GOLDEN / "gangpreemption.jsonl.gz")
 
-    assert mooring("conform", path).code == 0
-    assert mooring("conform", "--version", "1.37", path).code == 0
-    assert mooring("conform", "--version", "1.36", path).code == 1
-    assert mooring("conform", "--version", "1.3", path).err == (
+    assert moorage("conform", path).code == 0
+    assert moorage("conform", "--version", "1.37", path).code == 0
+    assert moorage("conform", "--version", "1.36", path).code == 1
+    assert moorage("conform", "--version", "1.3", path).err == (
         '--version: must be 1.36 or 1.37, got "1.3"\n'
     )

@@ -1,4 +1,4 @@
-"""`mooring explain`: exit codes, formats, messages."""
+"""`moorage explain`: exit codes, formats, messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import node_manifest, pod_manifest
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 DEMO = "examples/demo"
 
@@ -24,16 +24,16 @@ def write(tmp_path: Path) -> Any:
     return write
 
 
-def test_a_pod_that_fits_is_0(mooring: Mooring) -> None:
-    result = mooring("explain", "shop/db-0", DEMO)
+def test_a_pod_that_fits_is_0(moorage: Moorage) -> None:
+    result = moorage("explain", "shop/db-0", DEMO)
 
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith("pod shop/db-0 would go to a2: 3 of 6 nodes take it\n")
     assert "b1               it did not select disk=ssd" in result.out
 
 
-def test_a_pod_that_does_not_is_1(mooring: Mooring) -> None:
-    result = mooring("explain", "-n", "lab", "report", DEMO)
+def test_a_pod_that_does_not_is_1(moorage: Moorage) -> None:
+    result = moorage("explain", "-n", "lab", "report", DEMO)
 
     assert result.code == 1
     assert result.out.startswith("pod lab/report fits no node of 6\n0/6 nodes are available: ")
@@ -41,8 +41,8 @@ def test_a_pod_that_does_not_is_1(mooring: Mooring) -> None:
     assert "2 nodes were 8 cpu short, the nearest of 3 nodes with 4 cpu" in result.out
 
 
-def test_a_running_pod_is_0_wherever_it_would_go(mooring: Mooring) -> None:
-    result = mooring("explain", "shop/cache-0", DEMO)
+def test_a_running_pod_is_0_wherever_it_would_go(moorage: Moorage) -> None:
+    result = moorage("explain", "shop/cache-0", DEMO)
 
     assert result.code == 0
     assert result.out.startswith(
@@ -50,8 +50,8 @@ def test_a_running_pod_is_0_wherever_it_would_go(mooring: Mooring) -> None:
     )
 
 
-def test_one_node(mooring: Mooring) -> None:
-    result = mooring("explain", "shop/db-0", DEMO, "--node", "b2")
+def test_one_node(moorage: Moorage) -> None:
+    result = moorage("explain", "shop/db-0", DEMO, "--node", "b2")
 
     assert result.code == 0
     assert result.out.splitlines()[1:4] == [
@@ -61,8 +61,8 @@ def test_one_node(mooring: Mooring) -> None:
     ]
 
 
-def test_json_has_everything(mooring: Mooring) -> None:
-    result = mooring("explain", "lab/report", DEMO, "-o", "json")
+def test_json_has_everything(moorage: Moorage) -> None:
+    result = moorage("explain", "lab/report", DEMO, "-o", "json")
 
     told = json.loads(result.out)
     assert (result.code, told["state"], told["feasibleCount"]) == (1, "pending", 0)
@@ -81,25 +81,25 @@ def test_json_has_everything(mooring: Mooring) -> None:
         (("shop/db-0", "missing"), "missing: no such file or directory\n"),
     ],
 )
-def test_bad_input_is_2(mooring: Mooring, arguments: tuple[str, ...], error: str) -> None:
-    result = mooring("explain", *arguments)
+def test_bad_input_is_2(moorage: Moorage, arguments: tuple[str, ...], error: str) -> None:
+    result = moorage("explain", *arguments)
 
     assert (result.code, result.out, result.err) == (2, "", error)
 
 
-def test_a_cluster_that_does_not_answer_is_2(mooring: Mooring) -> None:
-    result = mooring("explain", "shop/db-0", "--master", "http://127.0.0.1:1")
+def test_a_cluster_that_does_not_answer_is_2(moorage: Moorage) -> None:
+    result = moorage("explain", "shop/db-0", "--master", "http://127.0.0.1:1")
 
     assert (result.code, result.out) == (2, "")
     assert "127.0.0.1" in result.err
 
 
-def test_names_reach_the_terminal_as_text(mooring: Mooring, write: Any) -> None:
+def test_names_reach_the_terminal_as_text(moorage: Moorage, write: Any) -> None:
     evil = "\x1b[31mred"
     selector = {"nodeSelector": {"disk": evil}}
     path = write(node_manifest("a"), pod_manifest("p", spec=selector))
 
-    result = mooring("explain", "p", path)
+    result = moorage("explain", "p", path)
 
     assert "\x1b" not in result.out
     assert "\\x1b[31mred" in result.out
@@ -113,15 +113,15 @@ def test_names_reach_the_terminal_as_text(mooring: Mooring, write: Any) -> None:
     ],
 )
 def test_another_answer_of_the_running_scheduler_is_noted(
-    said: str, noted: bool, mooring: Mooring, write: Any
+    said: str, noted: bool, moorage: Moorage, write: Any
 ) -> None:
     condition = {"type": "PodScheduled", "status": "False", "message": said}
     waiting = pod_manifest("p", cpu=9, status={"conditions": [condition]})
 
-    err = mooring("explain", "p", write(node_manifest("a"), waiting)).err
+    err = moorage("explain", "p", write(node_manifest("a"), waiting)).err
 
     assert (f"its scheduler said otherwise: {said}" in err) is noted
 
 
-def test_h_is_help(mooring: Mooring) -> None:
-    assert "what would change" in mooring("explain", "-h").out
+def test_h_is_help(moorage: Moorage) -> None:
+    assert "what would change" in moorage("explain", "-h").out

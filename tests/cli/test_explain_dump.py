@@ -1,4 +1,4 @@
-"""`mooring explain` on a dump as users have it, in a terminal of 80 columns."""
+"""`moorage explain` on a dump as users have it, in a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli import rendering
-from tests.cli.invoking import Mooring
+from moorage.cli import rendering
+from tests.cli.invoking import Moorage
 from tests.dumps.cloud import DOMAIN, LONG, cloud_dump, node_name
 
 _SCREEN = 40
@@ -29,8 +29,8 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "_NO_LIMIT", 80)
 
 
-def test_a_pod_on_a_node_that_is_gone_is_a_note(mooring: Mooring, dump: str) -> None:
-    told = mooring("explain", "ml/train", dump).err
+def test_a_pod_on_a_node_that_is_gone_is_a_note(moorage: Moorage, dump: str) -> None:
+    told = moorage("explain", "ml/train", dump).err
 
     assert "ignored 1 ServiceMonitor" in told
     assert "ignored 1 Pod: its node is not there, shop/checkout-7f9c6d5b8-00000 on ip-10" in told
@@ -40,24 +40,24 @@ def test_a_pod_on_a_node_that_is_gone_is_a_note(mooring: Mooring, dump: str) -> 
 @pytest.mark.parametrize(
     "target", ["ml/train", f"ml/{LONG}-6b8d9-003", "pay/ledger", "", "edge/gateway-2"]
 )
-def test_an_answer_fits_one_screen(target: str, mooring: Mooring, dump: str) -> None:
-    lines = mooring("explain", *filter(None, (target, dump))).out.splitlines()
+def test_an_answer_fits_one_screen(target: str, moorage: Moorage, dump: str) -> None:
+    lines = moorage("explain", *filter(None, (target, dump))).out.splitlines()
 
     assert len(lines) <= _SCREEN
     assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.usefixtures("narrow")
-def test_what_all_node_names_end_with_is_said_once(mooring: Mooring, dump: str) -> None:
-    told = mooring("explain", f"ml/{LONG}-6b8d9-003", dump).out
+def test_what_all_node_names_end_with_is_said_once(moorage: Moorage, dump: str) -> None:
+    told = moorage("explain", f"ml/{LONG}-6b8d9-003", dump).out
 
     assert told.count(DOMAIN) == 1
     # No name is broken at the end of a line.
     assert all(re.fullmatch(r"ip-10-120-\d-\d{3}", each) for each in re.findall(r"ip-[\d-]+", told))
 
 
-def test_all_waiting_pods_by_owner(mooring: Mooring, dump: str) -> None:
-    result = mooring("explain", dump)
+def test_all_waiting_pods_by_owner(moorage: Moorage, dump: str) -> None:
+    result = moorage("explain", dump)
 
     assert result.code == 1
     first, *others = result.out.split("\n\n")
@@ -69,8 +69,8 @@ def test_all_waiting_pods_by_owner(mooring: Mooring, dump: str) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-def test_advice_that_names_no_node_is_a_sentence(mooring: Mooring, dump: str) -> None:
-    told = mooring("explain", "pay/ledger", dump).out
+def test_advice_that_names_no_node_is_a_sentence(moorage: Moorage, dump: str) -> None:
+    told = moorage("explain", "pay/ledger", dump).out
 
     assert told.endswith("\n\nit fits once claim pay/nope exists\n")
     # Every node is meant, so none is named.
@@ -78,26 +78,26 @@ def test_advice_that_names_no_node_is_a_sentence(mooring: Mooring, dump: str) ->
     assert "WOULD FIT" not in told
 
 
-def test_a_dump_is_given_as_for_fit(mooring: Mooring, dump: str) -> None:
-    by_option = mooring("explain", "--from", dump)
+def test_a_dump_is_given_as_for_fit(moorage: Moorage, dump: str) -> None:
+    by_option = moorage("explain", "--from", dump)
 
-    assert by_option == mooring("explain", dump)
-    assert mooring("explain", "ml/train", "--from", dump) == mooring("explain", "ml/train", dump)
-    assert mooring("simulate", "--from", dump) == mooring("simulate", dump)
+    assert by_option == moorage("explain", dump)
+    assert moorage("explain", "ml/train", "--from", dump) == moorage("explain", "ml/train", dump)
+    assert moorage("simulate", "--from", dump) == moorage("simulate", dump)
 
 
-def test_a_workload(mooring: Mooring, dump: str) -> None:
-    runs = mooring("explain", "deploy/checkout", "-n", "shop", dump)
-    waits = mooring("explain", f"deploy/{LONG}", "-n", "ml", dump)
+def test_a_workload(moorage: Moorage, dump: str) -> None:
+    runs = moorage("explain", "deploy/checkout", "-n", "shop", dump)
+    waits = moorage("explain", f"deploy/{LONG}", "-n", "ml", dump)
 
     assert (runs.code, waits.code) == (0, 1)
     assert runs.out.startswith("deployment shop/checkout: 279 pods, 279 on 36 nodes, 0 waiting\n")
     assert f"deployment ml/{LONG}: 12 pods, 0 on 0 nodes, 12 waiting" in waits.out
 
 
-def test_a_node(mooring: Mooring, dump: str) -> None:
+def test_a_node(moorage: Moorage, dump: str) -> None:
     name = f"ip-10-120-0-105{DOMAIN}"
-    told = mooring("explain", f"node/{name}", dump).out
+    told = moorage("explain", f"node/{name}", dump).out
 
     assert told.startswith(f"node {name}, cordoned\n")
     assert re.search(r"^cpu +8 +7200m +90%$", told, re.MULTILINE)
@@ -117,9 +117,9 @@ def test_a_node(mooring: Mooring, dump: str) -> None:
     ],
 )
 def test_what_was_meant(
-    arguments: tuple[str, ...], error: str, mooring: Mooring, dump: str
+    arguments: tuple[str, ...], error: str, moorage: Moorage, dump: str
 ) -> None:
-    result = mooring("explain", *arguments, dump)
+    result = moorage("explain", *arguments, dump)
 
     assert result.code == 2
     assert error in result.err
@@ -127,9 +127,9 @@ def test_what_was_meant(
 
 @pytest.mark.usefixtures("narrow")
 def test_long_names_push_nothing_off_the_screen(
-    mooring: Mooring, dump: str, tmp_path: Path
+    moorage: Moorage, dump: str, tmp_path: Path
 ) -> None:
-    node = mooring("explain", f"node/{node_name(0)}", dump).out
+    node = moorage("explain", f"node/{node_name(0)}", dump).out
     container = {"name": "c", "resources": {"requests": {"cpu": "4"}}}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
     deployment = {
@@ -139,7 +139,7 @@ def test_long_names_push_nothing_off_the_screen(
         "spec": {"replicas": 4, "selector": {"matchLabels": {"a": "b"}}, "template": template},
     }
     (tmp_path / "workload.json").write_text(json.dumps(deployment))
-    fit = mooring("fit", "--from", dump, "-f", str(tmp_path / "workload.json")).out
+    fit = moorage("fit", "--from", dump, "-f", str(tmp_path / "workload.json")).out
 
     assert f"ml/{LONG}\n    NodeResourcesFit: Insufficient cpu" in node
     assert "pod edge/gateway-2\n    takes it" in node
@@ -147,25 +147,25 @@ def test_long_names_push_nothing_off_the_screen(
 
 
 @pytest.mark.usefixtures("narrow")
-def test_a_drain_names_nodes_without_what_all_end_with(mooring: Mooring, dump: str) -> None:
-    told = mooring("fit", "--from", dump, "--drain", node_name(0)).out
+def test_a_drain_names_nodes_without_what_all_end_with(moorage: Moorage, dump: str) -> None:
+    told = moorage("fit", "--from", dump, "--drain", node_name(0)).out
 
     assert told.count(DOMAIN) == 1
     assert re.search(r"^shop/checkout-7f9c6d5b8-00036 +ip-10-120-0-100 +ip-10-", told, re.MULTILINE)
 
 
-def test_json_of_all_waiting_pods(mooring: Mooring, dump: str) -> None:
-    groups = json.loads(mooring("explain", dump, "-o", "json").out)
+def test_json_of_all_waiting_pods(moorage: Moorage, dump: str) -> None:
+    groups = json.loads(moorage("explain", dump, "-o", "json").out)
 
     assert groups[0]["owner"] == f"deployment ml/{LONG}"
     assert groups[0]["explanation"]["state"] == "pending"
 
 
-def test_broken_gzip_names_the_file(mooring: Mooring, tmp_path: Path) -> None:
+def test_broken_gzip_names_the_file(moorage: Moorage, tmp_path: Path) -> None:
     path = tmp_path / "in.yaml.gz"
     path.write_bytes(b"\x1f\x8bnonsense")
 
-    result = mooring("explain", "p", str(path))
+    result = moorage("explain", "p", str(path))
 
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith(f"{path}: broken gzip: ")

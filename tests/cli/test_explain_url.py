@@ -1,4 +1,4 @@
-"""`mooring explain --url`: asking a scheduler at work, over real sockets and TLS."""
+"""`moorage explain --url`: asking a scheduler at work, over real sockets and TLS."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from mooring.app.authorization import Authorizer, Caller, Denied
-from mooring.app.endpoints import Content, serve_endpoints
-from mooring.app.https_site import CertificateSettings, ServingSettings
-from mooring.engine import Engine
-from mooring.web import StatusPage
+from moorage.app.authorization import Authorizer, Caller, Denied
+from moorage.app.endpoints import Content, serve_endpoints
+from moorage.app.https_site import CertificateSettings, ServingSettings
+from moorage.engine import Engine
+from moorage.web import StatusPage
 from tests.builders import node, pod
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 from tests.engine.driver import driver
 from tests.engine.gangs import drive_gangs, gang, members
 
@@ -83,9 +83,9 @@ ASKING = ("--token", "good", "--insecure-skip-tls-verify")
 
 
 def test_a_pod_that_waits_is_explained_with_what_the_queue_knows(
-    mooring: Mooring, url: str
+    moorage: Moorage, url: str
 ) -> None:
-    result = mooring("explain", "big", "--url", url, *ASKING)
+    result = moorage("explain", "big", "--url", url, *ASKING)
 
     assert (result.code, result.err) == (1, "")
     first, second, third, *_ = result.out.splitlines()
@@ -95,29 +95,29 @@ def test_a_pod_that_waits_is_explained_with_what_the_queue_knows(
     assert "it asked for 6 less cpu" in result.out
 
 
-def test_a_gang_is_explained_with_its_arithmetic(mooring: Mooring, url: str) -> None:
-    result = mooring("explain", "podgroup/default/waits", "--url", url, *ASKING)
+def test_a_gang_is_explained_with_its_arithmetic(moorage: Moorage, url: str) -> None:
+    result = moorage("explain", "podgroup/default/waits", "--url", url, *ASKING)
 
     assert (result.code, result.err) == (1, "")
     assert result.out.startswith("gang default/waits does not fit: 4 pods wait\n")
     assert "4 have a node" not in result.out
     assert "Anywhere: room for 3, 1 short" in " ".join(result.out.split())
 
-    result = mooring("explain", "podgroup/none", "--url", url, *ASKING)
+    result = moorage("explain", "podgroup/none", "--url", url, *ASKING)
 
     assert result.code == 2
     assert "podgroup default/none: this scheduler knows no such group" in result.err
 
 
-def test_a_pod_that_runs_is_0(mooring: Mooring, url: str) -> None:
-    result = mooring("explain", "default/small", "--url", url, *ASKING)
+def test_a_pod_that_runs_is_0(moorage: Moorage, url: str) -> None:
+    result = moorage("explain", "default/small", "--url", url, *ASKING)
 
     assert result.code == 0
     assert result.out.startswith("pod default/small runs on n, and would again: 1 of 1 nodes")
 
 
-def test_json_has_everything(mooring: Mooring, url: str) -> None:
-    result = mooring("explain", "big", "--url", url, "-o", "json", *ASKING, "--node", "n")
+def test_json_has_everything(moorage: Moorage, url: str) -> None:
+    result = moorage("explain", "big", "--url", url, "-o", "json", *ASKING, "--node", "n")
 
     told = json.loads(result.out)
     assert told["queue"]["place"] == "unschedulable"
@@ -159,9 +159,9 @@ def test_json_has_everything(mooring: Mooring, url: str) -> None:
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(
-    mooring: Mooring, url: str, arguments: tuple[str, ...], told: str
+    moorage: Moorage, url: str, arguments: tuple[str, ...], told: str
 ) -> None:
-    result = mooring("explain", *arguments, "--url", url)
+    result = moorage("explain", *arguments, "--url", url)
 
     assert (result.code, result.out) == (2, "")
     assert told in result.err
@@ -176,15 +176,15 @@ def test_what_is_wrong_is_told_in_one_line(
         ("ftp://localhost", "write it as https://HOST:PORT"),
     ],
 )
-def test_whoever_cannot_be_reached_is_named(mooring: Mooring, address: str, told: str) -> None:
-    result = mooring("explain", "big", "--url", address)
+def test_whoever_cannot_be_reached_is_named(moorage: Moorage, address: str, told: str) -> None:
+    result = moorage("explain", "big", "--url", address)
 
     assert (result.code, result.out) == (2, "")
     assert told in result.err
 
 
 def test_its_own_certificate_can_be_trusted_and_the_token_be_in_a_file(
-    mooring: Mooring, tmp_path: Path
+    moorage: Moorage, tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
     token.write_text("good\n")
@@ -192,7 +192,7 @@ def test_its_own_certificate_can_be_trusted_and_the_token_be_in_a_file(
     driven.settle()
     with scheduler(driven.engine, tmp_path) as address:
         (certificate,) = tmp_path.glob("*.crt")
-        result = mooring(
+        result = moorage(
             *("explain", "small", "--url", address),
             *(f"--token-file={token}", f"--certificate-authority={certificate}"),
         )
@@ -200,10 +200,10 @@ def test_its_own_certificate_can_be_trusted_and_the_token_be_in_a_file(
     assert (result.code, result.err) == (0, "")
 
 
-def test_a_server_without_explanations_is_told(mooring: Mooring, tmp_path: Path) -> None:
+def test_a_server_without_explanations_is_told(moorage: Moorage, tmp_path: Path) -> None:
     driven = driver(node("n", cpu=4))
     with scheduler(driven.engine, tmp_path, has_page=False) as address:
-        result = mooring("explain", "small", "--url", address, *ASKING)
+        result = moorage("explain", "small", "--url", address, *ASKING)
 
     assert result.code == 2
     assert result.err == f"{address}: the server there is not a scheduler that explains\n"

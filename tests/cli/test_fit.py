@@ -1,4 +1,4 @@
-"""`mooring fit`: exit codes, formats, messages."""
+"""`moorage fit`: exit codes, formats, messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import node_manifest, pod_manifest
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 DEMO = "examples/demo"
 
@@ -24,31 +24,31 @@ def write(tmp_path: Path) -> Any:
     return write
 
 
-def test_copies_that_all_fit_are_0(mooring: Mooring, write: Any) -> None:
+def test_copies_that_all_fit_are_0(moorage: Moorage, write: Any) -> None:
     copy = write("pod.json", pod_manifest("copy", cpu=1))
 
-    result = mooring("fit", "-f", copy, "--count", "3", DEMO)
+    result = moorage("fit", "-f", copy, "--count", "3", DEMO)
 
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith("3 of 3 pods fit, on ")
 
 
-def test_copies_that_do_not_all_fit_are_1(mooring: Mooring, write: Any) -> None:
+def test_copies_that_do_not_all_fit_are_1(moorage: Moorage, write: Any) -> None:
     copy = write("pod.json", pod_manifest("copy", cpu=1))
 
-    result = mooring("fit", "-f", copy, "--count", "500", DEMO)
+    result = moorage("fit", "-f", copy, "--count", "500", DEMO)
 
     assert result.code == 1
     assert result.out.startswith("11 of 500 pods fit, on 3 of 6 nodes\n")
     assert "Insufficient cpu   3       a1, b1, c1" in result.out
 
 
-def test_a_drain_and_more_nodes_are_compared(mooring: Mooring, write: Any) -> None:
+def test_a_drain_and_more_nodes_are_compared(moorage: Moorage, write: Any) -> None:
     copy = write("pod.json", pod_manifest("copy", cpu=1))
     shape = write("node.json", node_manifest("new", cpu=4))
     changes = ("--drain", "b1", "--add-nodes", f"{shape}=20")
 
-    result = mooring("fit", "-f", copy, "--count", "50", *changes, DEMO)
+    result = moorage("fit", "-f", copy, "--count", "50", *changes, DEMO)
 
     assert result.code == 0
     assert result.out.splitlines()[:3] == [
@@ -60,8 +60,8 @@ def test_a_drain_and_more_nodes_are_compared(mooring: Mooring, write: Any) -> No
     assert kinds[1].split() == ["4", "cpu,", "8Gi", "memory", "20", "20", "46"]
 
 
-def test_a_drain_alone_tells_where_its_pods_go(mooring: Mooring) -> None:
-    result = mooring("fit", "--drain", "b1", DEMO)
+def test_a_drain_alone_tells_where_its_pods_go(moorage: Moorage) -> None:
+    result = moorage("fit", "--drain", "b1", DEMO)
 
     assert result.code == 0
     assert result.out.splitlines() == [
@@ -72,10 +72,10 @@ def test_a_drain_alone_tells_where_its_pods_go(mooring: Mooring) -> None:
     ]
 
 
-def test_another_configuration_is_compared(mooring: Mooring) -> None:
+def test_another_configuration_is_compared(moorage: Moorage) -> None:
     config = "examples/gpu/scheduler.yaml"
 
-    result = mooring("fit", "--config", config, "-o", "json", "examples/gpu/cluster.yaml")
+    result = moorage("fit", "--config", config, "-o", "json", "examples/gpu/cluster.yaml")
 
     told = json.loads(result.out)
     assert told["changed"]
@@ -96,7 +96,7 @@ def test_another_configuration_is_compared(mooring: Mooring) -> None:
         ),
     ],
 )
-def test_bad_input_is_2(mooring: Mooring, arguments: tuple[str, ...], error: str) -> None:
-    result = mooring("fit", *arguments)
+def test_bad_input_is_2(moorage: Moorage, arguments: tuple[str, ...], error: str) -> None:
+    result = moorage("fit", *arguments)
 
     assert (result.code, result.out, result.err) == (2, "", error)

@@ -1,4 +1,4 @@
-"""Pods with claims to devices in `mooring simulate` and `mooring fit`."""
+"""Pods with claims to devices in `moorage simulate` and `moorage fit`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mooring import read_cluster
+from moorage import read_cluster
 from tests.builders import Manifest, node_manifest, pod_manifest
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 from tests.device_builders import claim_manifest, device, result, slice_manifest
 
 _API = {"apiVersion": "resource.k8s.io/v1"}
@@ -54,38 +54,38 @@ def write(tmp_path: Path) -> Any:
 
 
 def test_pods_with_claims_from_templates_are_placed_until_devices_run_out(
-    mooring: Mooring, write: Any
+    moorage: Moorage, write: Any
 ) -> None:
     pods = [claiming(f"p{number}") for number in range(6)]
 
-    simulated = mooring("simulate", write("cluster.json", *CLUSTER, TEMPLATE, *pods))
+    simulated = moorage("simulate", write("cluster.json", *CLUSTER, TEMPLATE, *pods))
 
     assert "5 placed, 1 pending, 2 nodes" in simulated.out
     assert "0/2 nodes are available: 2 cannot allocate all claims." in simulated.out
 
 
-def test_claims_that_a_pod_names_are_shared(mooring: Mooring, write: Any) -> None:
+def test_claims_that_a_pod_names_are_shared(moorage: Moorage, write: Any) -> None:
     shared = {**claim_manifest("shared"), "spec": SPEC}
     spec = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}]}
     pods = [pod_manifest(f"p{number}", spec=spec) for number in range(3)]
 
-    simulated = mooring("simulate", write("cluster.json", *CLUSTER, shared, *pods))
+    simulated = moorage("simulate", write("cluster.json", *CLUSTER, shared, *pods))
 
     assert "3 placed, 0 pending, 2 nodes" in simulated.out
 
 
-def test_it_is_told_how_many_more_such_claims_fit(mooring: Mooring, write: Any) -> None:
+def test_it_is_told_how_many_more_such_claims_fit(moorage: Moorage, write: Any) -> None:
     cluster = write("cluster.json", *CLUSTER, claiming("running", node="n1"))
     copy = write("pod.json", TEMPLATE, claiming("copy"))
 
-    found = mooring("fit", cluster, "-f", copy, "--count", "8")
+    found = moorage("fit", cluster, "-f", copy, "--count", "8")
 
     assert found.code == 1
     assert found.out.startswith("5 of 8 pods fit, on 2 of 2 nodes\n")
     assert "cannot allocate all claims   2       n1, n2" in found.out
 
 
-def test_a_drain_frees_the_devices_of_the_pods_that_leave(mooring: Mooring, write: Any) -> None:
+def test_a_drain_frees_the_devices_of_the_pods_that_leave(moorage: Moorage, write: Any) -> None:
     owner = {"kind": "Pod", "name": "p", "uid": "default/p", "controller": True}
     selector = {
         "nodeSelectorTerms": [
@@ -101,13 +101,13 @@ def test_a_drain_frees_the_devices_of_the_pods_that_leave(mooring: Mooring, writ
     made = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu"}]}
     pod = claiming("p", node="n1", status=made)
 
-    found = mooring("fit", write("cluster.json", *CLUSTER, held, pod), "--drain", "n1")
+    found = moorage("fit", write("cluster.json", *CLUSTER, held, pod), "--drain", "n1")
 
     assert found.code == 0
     assert "default/p   n1     n2" in found.out
 
 
-def test_a_workload_brings_its_template(mooring: Mooring, write: Any) -> None:
+def test_a_workload_brings_its_template(moorage: Moorage, write: Any) -> None:
     metadata = {"labels": {"app": "train"}}
     template = {"metadata": metadata, "spec": claiming("p")["spec"]}
     selector = {"matchLabels": metadata["labels"]}
@@ -119,16 +119,16 @@ def test_a_workload_brings_its_template(mooring: Mooring, write: Any) -> None:
     }
     workload = write("train.json", TEMPLATE, deployment)
 
-    found = mooring("fit", write("cluster.json", *CLUSTER), "-f", workload)
+    found = moorage("fit", write("cluster.json", *CLUSTER), "-f", workload)
 
     assert found.code == 1
     assert "deployment default/train: 1 of 6 pods find no node" in found.out
 
 
-def test_a_template_that_cannot_be_read_is_named(mooring: Mooring, write: Any) -> None:
+def test_a_template_that_cannot_be_read_is_named(moorage: Moorage, write: Any) -> None:
     bad = {**TEMPLATE, "spec": {"spec": {"devices": {"requests": "none"}}}}
 
-    found = mooring("simulate", path := write("cluster.json", *CLUSTER, bad, claiming("p")))
+    found = moorage("simulate", path := write("cluster.json", *CLUSTER, bad, claiming("p")))
 
     assert found.code == 2
     assert f"{path}:" in found.err

@@ -1,4 +1,4 @@
-"""`mooring fit --reschedule` and what a drain disturbs."""
+"""`moorage fit --reschedule` and what a drain disturbs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.builders import node_manifest, pod_manifest
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 _PACKING = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -60,11 +60,11 @@ def cluster(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_two_configurations_beside_the_present(mooring: Mooring, cluster: str) -> None:
+def test_two_configurations_beside_the_present(moorage: Moorage, cluster: str) -> None:
     packing = str(Path(cluster).parent / "packing.yaml")
     flags = ("--reschedule", "--config", packing, "--config", packing, "-o", "json")
 
-    result = mooring("fit", cluster, *flags)
+    result = moorage("fit", cluster, *flags)
 
     now, first, second = json.loads(result.out)
     assert result.code == 0
@@ -78,12 +78,12 @@ def test_two_configurations_beside_the_present(mooring: Mooring, cluster: str) -
     assert first["budgets"][0]["budget"] == "default/web"
 
 
-def test_only_what_is_selected_moves(mooring: Mooring, cluster: str) -> None:
+def test_only_what_is_selected_moves(moorage: Moorage, cluster: str) -> None:
     packing = str(Path(cluster).parent / "packing.yaml")
     flags = ("--reschedule", "-l", "app=web", "--config", packing)
 
-    told = mooring("fit", cluster, *flags).out
-    (_, found) = json.loads(mooring("fit", cluster, *flags, "-o", "json").out)
+    told = moorage("fit", cluster, *flags).out
+    (_, found) = json.loads(moorage("fit", cluster, *flags, "-o", "json").out)
 
     assert found["pods"] == 4
     assert told.splitlines()[0].split() == ["now", "packing.yaml"]
@@ -91,13 +91,13 @@ def test_only_what_is_selected_moves(mooring: Mooring, cluster: str) -> None:
 
 
 def test_a_drain_tells_of_budgets_and_of_pods_that_nobody_replaces(
-    mooring: Mooring, cluster: str
+    moorage: Moorage, cluster: str
 ) -> None:
-    err = mooring("fit", cluster, "--drain", "n1,n2,n3").err
+    err = moorage("fit", cluster, "--drain", "n1,n2,n3").err
 
     assert "budget default/web allows 2 at once, and 3 of its pods leave" in err
     assert "nobody would replace pods without a controller: default/other" in err
-    assert "budget" not in mooring("fit", cluster, "--drain", "n1").err
+    assert "budget" not in moorage("fit", cluster, "--drain", "n1").err
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_a_drain_tells_of_budgets_and_of_pods_that_nobody_replaces(
     ],
 )
 def test_flags_that_do_not_go_together(
-    flags: tuple[str, ...], error: str, mooring: Mooring, cluster: str
+    flags: tuple[str, ...], error: str, moorage: Moorage, cluster: str
 ) -> None:
     packing = str(Path(cluster).parent / "packing.yaml")
-    result = mooring("fit", cluster, *(each.format(packing=packing) for each in flags))
+    result = moorage("fit", cluster, *(each.format(packing=packing) for each in flags))
 
     assert (result.code, result.out) == (2, "")
     assert error in result.err

@@ -1,4 +1,4 @@
-"""`mooring fit -f` with workloads as people have them in git."""
+"""`moorage fit -f` with workloads as people have them in git."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.builders import node_manifest, pod_manifest
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 Json = dict[str, Any]
 
@@ -64,11 +64,11 @@ def files(tmp_path: Path) -> Any:
 )
 @pytest.mark.parametrize(("count", "placed"), [(4, 4), (5, 4)])
 def test_the_pods_of_a_workload_fit_or_not(
-    kind: str, count: int, placed: int, mooring: Mooring, files: Any
+    kind: str, count: int, placed: int, moorage: Moorage, files: Any
 ) -> None:
     cluster = files("cluster.yaml", node_manifest("a", cpu=4))
 
-    result = mooring(
+    result = moorage(
         "fit", "--from", cluster, "-f", files("in.yaml", workload(kind, count=count)), "-o", "json"
     )
 
@@ -78,7 +78,7 @@ def test_the_pods_of_a_workload_fit_or_not(
     assert result.code == (count > placed)
 
 
-def test_a_daemon_set_is_wanted_where_its_pods_may_run(mooring: Mooring, files: Any) -> None:
+def test_a_daemon_set_is_wanted_where_its_pods_may_run(moorage: Moorage, files: Any) -> None:
     tainted = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
     cluster = files(
         "cluster.yaml",
@@ -86,7 +86,7 @@ def test_a_daemon_set_is_wanted_where_its_pods_may_run(mooring: Mooring, files: 
         node_manifest("b", cpu=4, spec=tainted),
         node_manifest("c", cpu=4, spec={"unschedulable": True}),
     )
-    result = mooring("fit", cluster, "-f", files("in.yaml", workload("DaemonSet")), "-o", "json")
+    result = moorage("fit", cluster, "-f", files("in.yaml", workload("DaemonSet")), "-o", "json")
 
     (found,) = json.loads(result.out)["workloads"]
     assert {each["node"] for each in found["nodes"]} == {"a", "c"}
@@ -101,32 +101,32 @@ def test_a_daemon_set_is_wanted_where_its_pods_may_run(mooring: Mooring, files: 
     ],
 )
 def test_older_pods_make_way_as_the_rollout_allows(
-    rollout: Json, placed: int, stay: int, mooring: Mooring, files: Any
+    rollout: Json, placed: int, stay: int, moorage: Moorage, files: Any
 ) -> None:
     cluster = files("cluster.yaml", node_manifest("a", cpu=4), *running(4, "a"))
     new = workload("Deployment", count=4, strategy={"rollingUpdate": rollout})
 
-    result = mooring("fit", cluster, "-f", files("in.yaml", new), "-o", "json")
+    result = moorage("fit", cluster, "-f", files("in.yaml", new), "-o", "json")
 
     (found,) = json.loads(result.out)["workloads"]
     assert (found["replaced"], found["placed"], found["stay"]) == (4, placed, stay)
 
 
-def test_what_waited_before_does_not_count_unless_asked(mooring: Mooring, files: Any) -> None:
+def test_what_waited_before_does_not_count_unless_asked(moorage: Moorage, files: Any) -> None:
     cluster = files("cluster.yaml", node_manifest("a", cpu=4), pod_manifest("big", cpu=9))
     new = files("in.yaml", workload("Deployment"))
 
-    assert mooring("fit", cluster, "-f", new).code == 0
-    result = mooring("fit", cluster, "-f", new, "--fail-on", "any")
+    assert moorage("fit", cluster, "-f", new).code == 0
+    result = moorage("fit", cluster, "-f", new, "--fail-on", "any")
     assert result.code == 1
     assert "1 pod waited before; 1 of them finds no node" in result.out
 
 
-def test_pods_of_other_schedulers_do_not_wait_for_this_one(mooring: Mooring, files: Any) -> None:
+def test_pods_of_other_schedulers_do_not_wait_for_this_one(moorage: Moorage, files: Any) -> None:
     other = pod_manifest("other", cpu=9, spec={"schedulerName": "volcano"})
     cluster = files("cluster.yaml", node_manifest("a", cpu=4), other)
 
-    result = mooring(
+    result = moorage(
         "fit", cluster, "-f", files("in.yaml", workload("Deployment")), "--fail-on", "any"
     )
 
@@ -134,26 +134,26 @@ def test_pods_of_other_schedulers_do_not_wait_for_this_one(mooring: Mooring, fil
     assert "waited before" not in result.out
 
 
-def test_what_node_names_end_in_is_said_once(mooring: Mooring, files: Any) -> None:
+def test_what_node_names_end_in_is_said_once(moorage: Moorage, files: Any) -> None:
     nodes = [node_manifest(f"{name}.example.com", cpu=1) for name in ("a", "b")]
     new = [workload("Deployment", name, count=1) for name in ("one", "two")]
 
-    result = mooring("fit", files("cluster.yaml", *nodes), "-f", files("in.yaml", *new))
+    result = moorage("fit", files("cluster.yaml", *nodes), "-f", files("in.yaml", *new))
 
     assert result.out.count("(node names end in .example.com)") == 1
     assert result.out.count(".example.com") == 1
 
 
 def test_standard_input_with_nothing_to_place(
-    mooring: Mooring, files: Any, monkeypatch: pytest.MonkeyPatch
+    moorage: Moorage, files: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"")))
-    result = mooring("fit", files("cluster.yaml", node_manifest("a")), "-f", "-")
+    result = moorage("fit", files("cluster.yaml", node_manifest("a")), "-f", "-")
     assert result.code == 2
     assert "standard input: nothing to place" in result.err
 
 
-def test_several_files_and_what_pods_need(mooring: Mooring, files: Any) -> None:
+def test_several_files_and_what_pods_need(moorage: Moorage, files: Any) -> None:
     cluster = files("cluster.yaml", node_manifest("a", cpu=4))
     priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
                 "metadata": {"name": "gold"}, "value": 7}  # fmt: skip
@@ -167,7 +167,7 @@ def test_several_files_and_what_pods_need(mooring: Mooring, files: Any) -> None:
     )
     second = files("second.yaml", workload("Job", "train", count=3))
 
-    result = mooring("fit", cluster, "-f", first, "-f", second)
+    result = moorage("fit", cluster, "-f", first, "-f", second)
 
     assert result.code == 1
     assert result.out.startswith("1 of 2 workloads does not fit on 1 node\n")
@@ -175,13 +175,13 @@ def test_several_files_and_what_pods_need(mooring: Mooring, files: Any) -> None:
     assert "1 Insufficient cpu" in result.out
 
 
-def test_ci_formats(mooring: Mooring, files: Any) -> None:
+def test_ci_formats(moorage: Moorage, files: Any) -> None:
     cluster = files("cluster.yaml", node_manifest("a", cpu=2))
     new = files("in.yaml", workload("Deployment", count=3), workload("Job", "j", count=0))
 
-    written = mooring("fit", cluster, "-f", new, "-o", "junit").out
+    written = moorage("fit", cluster, "-f", new, "-o", "junit").out
     suite = ElementTree.fromstring(written)
-    lines = mooring("fit", cluster, "-f", new, "-o", "github").out.splitlines()
+    lines = moorage("fit", cluster, "-f", new, "-o", "github").out.splitlines()
 
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     failure = suite.find("testcase/failure")
@@ -194,7 +194,7 @@ def test_ci_formats(mooring: Mooring, files: Any) -> None:
     assert written.startswith("<?xml version='1.0' encoding=")
     # People read it, too.
     assert (
-        '\n  <testcase classname="mooring.fit" name="deployment shop/web">\n    <failure' in written
+        '\n  <testcase classname="moorage.fit" name="deployment shop/web">\n    <failure' in written
     )
 
 
@@ -208,33 +208,33 @@ def test_ci_formats(mooring: Mooring, files: Any) -> None:
     ],
 )  # fmt: skip
 def test_mistakes_name_object_and_field(
-    change: Json, error: str, mooring: Mooring, files: Any
+    change: Json, error: str, moorage: Moorage, files: Any
 ) -> None:
     cluster = files("cluster.yaml", node_manifest("a"))
-    result = mooring("fit", cluster, "-f", files("in.yaml", workload("Deployment", **change)))
+    result = moorage("fit", cluster, "-f", files("in.yaml", workload("Deployment", **change)))
 
     assert (result.code, result.out) == (2, "")
     assert error in result.err
 
 
-def test_copies_and_ci_formats_exclude_each_other(mooring: Mooring, files: Any) -> None:
+def test_copies_and_ci_formats_exclude_each_other(moorage: Moorage, files: Any) -> None:
     cluster = files("cluster.yaml", node_manifest("a"))
     one, many = files("one.yaml", pod_manifest("p")), files("many.yaml", workload("Job"))
 
     assert (
         "--output junit: only with workloads"
-        in mooring("fit", cluster, "-f", one, "-o", "junit").err
+        in moorage("fit", cluster, "-f", one, "-o", "junit").err
     )
-    assert "--count: only with one pod" in mooring("fit", cluster, "-f", many, "--count", "2").err
+    assert "--count: only with one pod" in moorage("fit", cluster, "-f", many, "--count", "2").err
 
 
-def test_a_simulation_makes_the_pods_of_workloads_without_any(mooring: Mooring, files: Any) -> None:
+def test_a_simulation_makes_the_pods_of_workloads_without_any(moorage: Moorage, files: Any) -> None:
     owner = {"kind": "Job", "name": "old", "uid": "u", "controller": True}
     there = pod_manifest("old-x", namespace="shop", metadata={"ownerReferences": [owner]})
     jobs = workload("Deployment"), workload("Job", "old")
     cluster = files("cluster.yaml", node_manifest("a"), *jobs, there)
 
-    result = mooring("simulate", cluster)
+    result = moorage("simulate", cluster)
 
     assert "note: made 2 Pod of deployment shop/web" in result.err
     assert "old" not in result.err
@@ -242,12 +242,12 @@ def test_a_simulation_makes_the_pods_of_workloads_without_any(mooring: Mooring, 
 
 
 def test_a_pod_that_was_copied_from_the_cluster_is_placed_anew(
-    mooring: Mooring, files: Any
+    moorage: Moorage, files: Any
 ) -> None:
     there = pod_manifest("hello", node="a", cpu=1)
     cluster = files("cluster.yaml", node_manifest("a", cpu=4), there)
 
-    result = mooring("fit", cluster, "-f", files("hello.yaml", there), "--count", "3")
+    result = moorage("fit", cluster, "-f", files("hello.yaml", there), "--count", "3")
 
     assert (result.code, result.out.splitlines()[0]) == (0, "3 of 3 pods fit, on 1 of 1 nodes")
 
@@ -267,33 +267,33 @@ def racks(files: Any) -> str:
     return path
 
 
-def test_a_job_is_placed_as_the_gang_that_it_asks_for(mooring: Mooring, files: Any) -> None:
+def test_a_job_is_placed_as_the_gang_that_it_asks_for(moorage: Moorage, files: Any) -> None:
     cluster = racks(files)
     fits = files("fits.yaml", workload("Job", "train", 8, scheduling=RACKED))
     short = files("short.yaml", workload("Job", "train", 9, scheduling=RACKED))
 
-    result = mooring("fit", cluster, "-f", fits, "-o", "json")
+    result = moorage("fit", cluster, "-f", fits, "-o", "json")
     (found,) = json.loads(result.out)["workloads"]
     assert (result.code, found["placed"]) == (0, 8)
     assert {each["node"] for each in found["nodes"]} in ({"n0", "n2"}, {"n1", "n3"})
 
-    result = mooring("fit", cluster, "-f", short)
+    result = moorage("fit", cluster, "-f", short)
     assert result.code == 1
     assert "best is r0 with room for 8, 1 short" in " ".join(result.out.split())
-    (found,) = json.loads(mooring("fit", cluster, "-f", short, "-o", "json").out)["workloads"]
+    (found,) = json.loads(moorage("fit", cluster, "-f", short, "-o", "json").out)["workloads"]
     assert (found["placed"], found["gang"]["minCount"]) == (0, 9)
 
 
-def test_simulate_makes_the_group_of_a_job(mooring: Mooring, files: Any) -> None:
+def test_simulate_makes_the_group_of_a_job(moorage: Moorage, files: Any) -> None:
     cluster = racks(files)
     job = files("job.yaml", workload("Job", "train", 9, scheduling=RACKED))
     gates = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
 
-    result = mooring("simulate", cluster, job, "--feature-gates", gates)
+    result = moorage("simulate", cluster, job, "--feature-gates", gates)
     assert result.code == 1
     assert "made PodGroup shop/train-pgt-0" in result.err
     assert "minCount (9) cannot be satisfied" in " ".join(result.out.split())
-    assert mooring("simulate", cluster, job).code == 0
+    assert moorage("simulate", cluster, job).code == 0
 
 
 @pytest.mark.parametrize(
@@ -309,10 +309,10 @@ def test_simulate_makes_the_group_of_a_job(mooring: Mooring, files: Any) -> None
     ],
 )
 def test_what_is_wrong_with_the_group_of_a_job_is_named(
-    scheduling: object, field: str, mooring: Mooring, files: Any
+    scheduling: object, field: str, moorage: Moorage, files: Any
 ) -> None:
     wrong = files("wrong.yaml", workload("Job", "train", scheduling=scheduling))
-    result = mooring("fit", racks(files), "-f", wrong)
+    result = moorage("fit", racks(files), "-f", wrong)
 
     assert result.code == 2
     assert f"Job shop/train: {field}" in result.err

@@ -1,4 +1,4 @@
-"""`mooring explain podgroup/…` and `mooring fit --gang`: answers, exit codes, refusals."""
+"""`moorage explain podgroup/…` and `moorage fit --gang`: answers, exit codes, refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import node_manifest, pod_manifest
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 GROUP = {
     "apiVersion": "scheduling.k8s.io/v1beta1",
@@ -44,10 +44,10 @@ def write(tmp_path: Path) -> Any:
     return write
 
 
-def test_a_gang_that_does_not_fit_is_1_and_says_what_it_lacks(mooring: Mooring, write: Any) -> None:
+def test_a_gang_that_does_not_fit_is_1_and_says_what_it_lacks(moorage: Moorage, write: Any) -> None:
     cluster = write("in.json", *NODES, GROUP, *MEMBERS)
 
-    result = mooring("explain", "podgroup/lab/train", cluster)
+    result = moorage("explain", "podgroup/lab/train", cluster)
 
     assert result.code == 1
     lines = result.out.splitlines()
@@ -59,30 +59,30 @@ def test_a_gang_that_does_not_fit_is_1_and_says_what_it_lacks(mooring: Mooring, 
     assert lines[4:6] == ["RACK   NODES   ROOM   SHORT", "r0         2      4       2"]
 
 
-def test_a_gang_is_explained_as_json_and_by_its_short_name(mooring: Mooring, write: Any) -> None:
+def test_a_gang_is_explained_as_json_and_by_its_short_name(moorage: Moorage, write: Any) -> None:
     more = [node_manifest(f"m{number}", cpu=2, labels={"rack": "r1"}) for number in range(1)]
     cluster = write("in.json", *NODES, *more, GROUP, *MEMBERS)
 
-    result = mooring("explain", "-n", "lab", "pg/train", cluster, "-o", "json")
+    result = moorage("explain", "-n", "lab", "pg/train", cluster, "-o", "json")
 
     assert result.code == 0
     found = json.loads(result.out)
     assert (found["state"], found["domain"], len(found["nodes"])) == ("fits", "r1", 6)
 
 
-def test_a_gang_that_is_not_there_is_2(mooring: Mooring, write: Any) -> None:
+def test_a_gang_that_is_not_there_is_2(moorage: Moorage, write: Any) -> None:
     cluster = write("in.json", *NODES, GROUP, *MEMBERS)
 
-    result = mooring("explain", "podgroup/train", cluster)
+    result = moorage("explain", "podgroup/train", cluster)
 
     assert result.code == 2
     assert "did you mean lab/train?" in result.err
 
 
-def test_how_many_gangs_fit_and_what_the_next_one_lacks(mooring: Mooring, write: Any) -> None:
+def test_how_many_gangs_fit_and_what_the_next_one_lacks(moorage: Moorage, write: Any) -> None:
     copy, cluster = write("pod.json", pod_manifest("w", cpu=1)), write("in.json", *NODES)
 
-    result = mooring(
+    result = moorage(
         "fit", "--gang", "3", "--topology", "rack", "--count", "5", "-f", copy, cluster
     )
 
@@ -92,11 +92,11 @@ def test_how_many_gangs_fit_and_what_the_next_one_lacks(mooring: Mooring, write:
     assert "best is r0 with room for 1, 2 short." in result.out
 
 
-def test_more_nodes_are_compared_for_gangs(mooring: Mooring, write: Any) -> None:
+def test_more_nodes_are_compared_for_gangs(moorage: Moorage, write: Any) -> None:
     copy, cluster = write("pod.json", pod_manifest("w", cpu=1)), write("in.json", *NODES)
     shape = write("node.json", node_manifest("new", cpu=2, labels={"rack": "r1"}))
 
-    result = mooring(
+    result = moorage(
         "fit", "--gang", "5", "--topology", "rack", "--add-nodes", f"{shape}=1", "-f", copy, cluster
     )
 
@@ -116,9 +116,9 @@ def test_more_nodes_are_compared_for_gangs(mooring: Mooring, write: Any) -> None
     ],
 )
 def test_flags_that_do_not_go_together_are_2(
-    mooring: Mooring, write: Any, flags: tuple[str, ...], wrong: str
+    moorage: Moorage, write: Any, flags: tuple[str, ...], wrong: str
 ) -> None:
-    result = mooring("fit", *flags, write("in.json", *NODES))
+    result = moorage("fit", *flags, write("in.json", *NODES))
 
     assert result.code == 2
     assert wrong in result.err

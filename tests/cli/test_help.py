@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import typer
 
-from mooring.cli import app
-from tests.cli.invoking import Mooring
+from moorage.cli import app
+from tests.cli.invoking import Moorage
 
 
 def _find_commands(command: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
@@ -22,14 +22,14 @@ def _find_commands(command: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, 
 COMMANDS = _find_commands(typer.main.get_command(app))
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "mooring")
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "moorage")
 def test_nothing_is_cut_off(
-    mooring: Mooring, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
+    moorage: Moorage, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     command = COMMANDS[path]
 
-    shown = mooring(*path, "--help")
+    shown = moorage(*path, "--help")
 
     words = " ".join(shown.out.split())
     assert (shown.code, shown.err) == (0, "")
@@ -49,5 +49,5 @@ def test_nothing_is_cut_off(
         assert "".join(first.split()) in words.replace(" ", "")
 
 
-def test_short_and_long(mooring: Mooring) -> None:
-    assert mooring("explain", "-h").out == mooring("explain", "--help").out
+def test_short_and_long(moorage: Moorage) -> None:
+    assert moorage("explain", "-h").out == moorage("explain", "--help").out

@@ -18,8 +18,8 @@ class Interrupting:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupting())
-sys.argv = ["mooring", "simulate", "-"]
-from mooring.__main__ import main
+sys.argv = ["moorage", "simulate", "-"]
+from moorage.__main__ import main
 main()
 """
 
@@ -27,8 +27,8 @@ main()
 @pytest.mark.parametrize(
     ("module", "code"),
     [
-        pytest.param("mooring.cli", -signal.SIGINT, id="while it is loaded"),
-        pytest.param("mooring.engine", 130, id="while a command loads what it needs"),
+        pytest.param("moorage.cli", -signal.SIGINT, id="while it is loaded"),
+        pytest.param("moorage.engine", 130, id="while a command loads what it needs"),
     ],
 )
 def test_an_interrupt_leaves_no_traceback(module: str, code: int) -> None:

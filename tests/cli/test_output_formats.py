@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 ROOT = Path(__file__).parents[2]
 DEMO = str(ROOT / "examples" / "demo")
@@ -25,9 +25,9 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_json_and_yaml_say_the_same(mooring: Mooring, command: str) -> None:
+def test_json_and_yaml_say_the_same(moorage: Moorage, command: str) -> None:
     table, found, same = (
-        mooring(command, *COMMANDS[command], "-o", output) for output in ("table", "json", "yaml")
+        moorage(command, *COMMANDS[command], "-o", output) for output in ("table", "json", "yaml")
     )
 
     assert table.code == found.code == same.code

@@ -1,4 +1,4 @@
-"""`mooring plugin new`: the package that it writes works as it is."""
+"""`moorage plugin new`: the package that it writes works as it is."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.cli.plugin_package import PluginNames
-from tests.cli.invoking import Mooring
+from moorage.cli.plugin_package import PluginNames
+from tests.cli.invoking import Moorage
 
 
 @pytest.fixture
-def mooring(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mooring:
-    return Mooring(monkeypatch, capsys)
+def moorage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Moorage:
+    return Moorage(monkeypatch, capsys)
 
 
 def read(path: Path) -> list[Any]:
     return list(yaml.safe_load_all(path.read_text()))
 
 
-def test_its_tests_pass_and_its_manifests_agree(mooring: Mooring, tmp_path: Path) -> None:
+def test_its_tests_pass_and_its_manifests_agree(moorage: Moorage, tmp_path: Path) -> None:
     folder = tmp_path / "made"
-    result = mooring("plugin", "new", "RackSlots", "--folder", str(folder))
+    result = moorage("plugin", "new", "RackSlots", "--folder", str(folder))
     assert result.code == 0
     assert f"{folder}/tests/test_rack_slots.py" in result.out
 
@@ -47,9 +47,9 @@ def test_its_tests_pass_and_its_manifests_agree(mooring: Mooring, tmp_path: Path
     assert rule["apiGroups"] == [crd["spec"]["group"]]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     assert crd["metadata"]["name"] == "noderackslots.example.com"
-    plugin = folder / "src" / "mooring_rack_slots" / "__init__.py"
+    plugin = folder / "src" / "moorage_rack_slots" / "__init__.py"
     example = (str(folder / "scheduler.yaml"), str(folder / "cluster.yaml"))
-    simulated = mooring("simulate", "--plugins", str(plugin), "--config", *example)
+    simulated = moorage("simulate", "--plugins", str(plugin), "--config", *example)
     assert "1 placed, 1 pending, 1 node" in simulated.out
 
 
@@ -61,18 +61,18 @@ def test_its_tests_pass_and_its_manifests_agree(mooring: Mooring, tmp_path: Path
     ],
 )
 def test_what_cannot_be_written(
-    mooring: Mooring, tmp_path: Path, arguments: tuple[str, ...], wrong: str
+    moorage: Moorage, tmp_path: Path, arguments: tuple[str, ...], wrong: str
 ) -> None:
-    result = mooring("plugin", "new", *arguments, "--folder", str(tmp_path / "made"))
+    result = moorage("plugin", "new", *arguments, "--folder", str(tmp_path / "made"))
 
     assert result.code == 2
     assert wrong in result.err
     assert not (tmp_path / "made").exists()
 
 
-def test_nothing_is_overwritten(mooring: Mooring, tmp_path: Path) -> None:
+def test_nothing_is_overwritten(moorage: Moorage, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
-    result = mooring("plugin", "new", "RackSlots", "--folder", str(tmp_path))
+    result = moorage("plugin", "new", "RackSlots", "--folder", str(tmp_path))
 
     assert result.code == 2
     assert "exists already" in result.err

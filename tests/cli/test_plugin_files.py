@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.inputs import EngineOptions, load_plugins
-from mooring.cli.run import record_settings
-from mooring.engine.registry import RegistryError, registry
-from tests.cli.invoking import Mooring
+from moorage.cli.inputs import EngineOptions, load_plugins
+from moorage.cli.run import record_settings
+from moorage.engine.registry import RegistryError, registry
+from tests.cli.invoking import Moorage
 
 POLICY = """
 from dataclasses import dataclass
 
-from mooring.framework.plugin import NodeFilter, NodeScore
+from moorage.framework.plugin import NodeFilter, NodeScore
 
 @dataclass
 class _Helper:
@@ -53,15 +53,15 @@ BROKEN = {
     "an exception": ("1 / 0", "policy.py: cannot be loaded: ZeroDivisionError: division by zero"),
     "no plugin": ("x = 1", "policy.py: has no Plugin class"),
     "only imported plugins": (
-        "from mooring.framework.plugin import NodeFilter",
+        "from moorage.framework.plugin import NodeFilter",
         "policy.py: has no Plugin class",
     ),
     "no name": (
-        "from mooring.framework.plugin import Plugin\nclass P(Plugin): pass",
+        "from moorage.framework.plugin import Plugin\nclass P(Plugin): pass",
         "policy.py: P has no name",
     ),
     "something is missing": (
-        "from mooring.framework.plugin import NodeFilter\nclass P(NodeFilter): name = 'P'",
+        "from moorage.framework.plugin import NodeFilter\nclass P(NodeFilter): name = 'P'",
         "policy.py: P does not define filter_node",
     ),
     "a name that is taken": (
@@ -79,42 +79,42 @@ def policy(tmp_path: Path) -> Path:
     return path
 
 
-def test_plugins_of_a_file_decide_without_a_configuration(mooring: Mooring, policy: Path) -> None:
+def test_plugins_of_a_file_decide_without_a_configuration(moorage: Moorage, policy: Path) -> None:
     cluster = policy.with_name("cluster.yaml")
 
-    assert REASON not in mooring("simulate", str(cluster)).out
-    assert REASON in mooring("simulate", "--plugins", str(policy), str(cluster)).out
+    assert REASON not in moorage("simulate", str(cluster)).out
+    assert REASON in moorage("simulate", "--plugins", str(policy), str(cluster)).out
 
 
 @pytest.mark.parametrize("command", ["explain web", "fit"])
-def test_questions_take_them_too(mooring: Mooring, policy: Path, command: str) -> None:
+def test_questions_take_them_too(moorage: Moorage, policy: Path, command: str) -> None:
     cluster = policy.with_name("cluster.yaml")
 
-    told = mooring(*command.split(), "--plugins", str(policy), str(cluster))
+    told = moorage(*command.split(), "--plugins", str(policy), str(cluster))
 
     assert told.code == 1
     assert REASON in told.out
 
 
-def test_a_configuration_says_whether_they_decide(mooring: Mooring, policy: Path) -> None:
+def test_a_configuration_says_whether_they_decide(moorage: Moorage, policy: Path) -> None:
     cluster, config = policy.with_name("cluster.yaml"), policy.with_name("config.yaml")
     flags = ("--plugins", str(policy), "--config", str(config), str(cluster))
 
     config.write_text(CONFIG % "NoB")
-    assert REASON in mooring("simulate", *flags).out
+    assert REASON in moorage("simulate", *flags).out
     config.write_text(CONFIG % "GPUAware")
-    assert REASON not in mooring("simulate", *flags).out
+    assert REASON not in moorage("simulate", *flags).out
 
 
-def test_a_recording_tells_which_plugins_it_needs(mooring: Mooring, policy: Path) -> None:
+def test_a_recording_tells_which_plugins_it_needs(moorage: Moorage, policy: Path) -> None:
     made = record_settings(policy.with_name("run"), "1Mi", EngineOptions(plugins=[policy]))
     assert made is not None
     recorder = made.begin()
     recorder.close()
     file = str(policy.with_name("run"))
 
-    assert "NoB" in mooring("replay", file).err
-    assert mooring("replay", "--plugins", str(policy), file).code == 0
+    assert "NoB" in moorage("replay", file).err
+    assert moorage("replay", "--plugins", str(policy), file).code == 0
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -129,8 +129,8 @@ def test_a_file_that_cannot_be_used_is_named(name: str, tmp_path: Path) -> None:
     assert told in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_told_in_one_line(mooring: Mooring, tmp_path: Path) -> None:
-    ended = mooring("simulate", "--plugins", str(tmp_path / "absent.py"), str(tmp_path))
+def test_a_file_that_is_not_there_is_told_in_one_line(moorage: Moorage, tmp_path: Path) -> None:
+    ended = moorage("simulate", "--plugins", str(tmp_path / "absent.py"), str(tmp_path))
 
     assert ended.code == 2
     assert ended.err == f"{tmp_path / 'absent.py'}: no such file or directory\n"

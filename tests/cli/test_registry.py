@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mooring.cluster import NodeView
-from mooring.engine.registry import GROUP, RegistryError, registry
-from mooring.framework.plugin import NodeFilter
-from mooring.objects.pod import Pod
-from mooring.plugins import BUILTIN
-from tests.cli.invoking import Mooring
+from moorage.cluster import NodeView
+from moorage.engine.registry import GROUP, RegistryError, registry
+from moorage.framework.plugin import NodeFilter
+from moorage.objects.pod import Pod
+from moorage.plugins import BUILTIN
+from tests.cli.invoking import Moorage
 
 PLUGINS = "an_out_of_tree_package"
 
@@ -51,7 +51,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
         entries = [EntryPoint(f"e{at}", value, GROUP) for at, value in enumerate(values)]
         for entry in entries:
             vars(entry)["dist"] = SimpleNamespace(name="odd-plugins")
-        monkeypatch.setattr("mooring.engine.registry.entry_points", lambda group: entries)
+        monkeypatch.setattr("moorage.engine.registry.entry_points", lambda group: entries)
 
     return install
 
@@ -76,21 +76,21 @@ def test_builtin_plugins_and_those_of_packages(install: Any) -> None:
     ],
 )  # fmt: skip
 def test_a_broken_plugin_is_told_with_its_package(
-    install: Any, mooring: Mooring, value: str, told: str
+    install: Any, moorage: Moorage, value: str, told: str
 ) -> None:
     install(value)
-    expected = f"package odd-plugins: entry point e0 of mooring.plugins: {told}"
+    expected = f"package odd-plugins: entry point e0 of moorage.plugins: {told}"
 
     with pytest.raises(RegistryError) as caught:
         registry()
-    result = mooring("simulate", "examples/demo")
+    result = moorage("simulate", "examples/demo")
 
     assert str(caught.value) == expected
     assert (result.code, result.err) == (2, f"{expected}\n")
 
 
 def test_an_installed_plugin_is_enabled_in_the_configuration(
-    install: Any, mooring: Mooring, tmp_path: Any
+    install: Any, moorage: Moorage, tmp_path: Any
 ) -> None:
     install(f"{PLUGINS}:Odd")
     config = tmp_path / "config.yaml"
@@ -99,6 +99,6 @@ def test_an_installed_plugin_is_enabled_in_the_configuration(
         "profiles: [{plugins: {filter: {enabled: [{name: Odd}]}}}]\n"
     )
 
-    result = mooring("simulate", "examples/demo", "--config", str(config))
+    result = moorage("simulate", "examples/demo", "--config", str(config))
 
     assert "node(s) were even" in result.out

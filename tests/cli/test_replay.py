@@ -1,4 +1,4 @@
-"""`mooring replay`: what it prints, and how it ends."""
+"""`moorage replay`: what it prints, and how it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import node_manifest, pod_manifest
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 from tests.record.stage import Stage, lines_of, write_lines
 
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -52,8 +52,8 @@ def tampered(recording: Path) -> Path:
     return write_lines(recording.with_name("tampered"), lines)
 
 
-def test_the_same_decisions_are_0(mooring: Mooring, recording: Path) -> None:
-    result = mooring("replay", str(recording))
+def test_the_same_decisions_are_0(moorage: Moorage, recording: Path) -> None:
+    result = moorage("replay", str(recording))
 
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines()[1:] == [
@@ -63,10 +63,10 @@ def test_the_same_decisions_are_0(mooring: Mooring, recording: Path) -> None:
     ]
 
 
-def test_a_difference_is_1_and_told_in_plain_text(mooring: Mooring, recording: Path) -> None:
+def test_a_difference_is_1_and_told_in_plain_text(moorage: Moorage, recording: Path) -> None:
     path = tampered(recording)
 
-    result = mooring("replay", str(path))
+    result = moorage("replay", str(path))
 
     assert result.code == 1
     assert "differences  1" in result.out
@@ -76,26 +76,26 @@ def test_a_difference_is_1_and_told_in_plain_text(mooring: Mooring, recording: P
     assert "\x1b" not in result.out
 
 
-def test_another_configuration(mooring: Mooring, recording: Path, tmp_path: Path) -> None:
+def test_another_configuration(moorage: Moorage, recording: Path, tmp_path: Path) -> None:
     config = tmp_path / "other.yaml"
     config.write_text(ONLY_N1)
 
-    result = mooring("replay", str(recording), "--config", str(config))
+    result = moorage("replay", str(recording), "--config", str(config))
 
     assert result.code == 1
     assert "differences  1 (of bindings and evictions)" in result.out
     assert "    recorded  bind to n0\n    replayed  bind to n1" in result.out
 
 
-def test_another_version(mooring: Mooring, recording: Path) -> None:
+def test_another_version(moorage: Moorage, recording: Path) -> None:
     """Texts differ, which another version does not count as a difference."""
-    assert mooring("replay", str(recording), "--emulation-version", "1.37").code == 0
-    refused = mooring("replay", str(recording), "--emulation-version", "1.7")
+    assert moorage("replay", str(recording), "--emulation-version", "1.37").code == 0
+    refused = moorage("replay", str(recording), "--emulation-version", "1.7")
     assert refused.err == '--emulation-version: must be 1.36 or 1.37, got "1.7"\n'
 
 
-def test_the_story_of_a_pod(mooring: Mooring, recording: Path) -> None:
-    result = mooring("replay", str(recording), "--pod", "default/a")
+def test_the_story_of_a_pod(moorage: Moorage, recording: Path) -> None:
+    result = moorage("replay", str(recording), "--pod", "default/a")
 
     assert result.code == 0
     assert [line.split(" s  ")[-1] for line in result.out.splitlines()[6:]] == [
@@ -105,24 +105,24 @@ def test_the_story_of_a_pod(mooring: Mooring, recording: Path) -> None:
         "runs on n0",
         "event Scheduled: Successfully assigned default/a to n0",
     ]
-    nobody = mooring("replay", str(recording), "--pod", "default/x")
+    nobody = moorage("replay", str(recording), "--pod", "default/x")
     assert "pod default/x: nothing is recorded of it" in nobody.out
 
 
-def test_the_state_at_a_time(mooring: Mooring, recording: Path) -> None:
-    result = mooring("replay", str(recording), "--until", "31s", "--pod", "default/huge")
+def test_the_state_at_a_time(moorage: Moorage, recording: Path) -> None:
+    result = moorage("replay", str(recording), "--until", "31s", "--pod", "default/huge")
 
     assert result.code == 0
     assert "waiting after 30.500 s: 1 pods" in result.out
     assert "    default/huge  unschedulable, 1 attempts, rejected by NodeResourcesFit" in result.out
     assert "        2 nodes: NodeResourcesFit: Insufficient cpu" in result.out
-    assert "waiting after 0.000 s: 0 pods" in mooring("replay", str(recording), "--until", "2").out
+    assert "waiting after 0.000 s: 0 pods" in moorage("replay", str(recording), "--until", "2").out
 
 
-def test_as_json(mooring: Mooring, recording: Path) -> None:
+def test_as_json(moorage: Moorage, recording: Path) -> None:
     path = tampered(recording)
 
-    result = mooring("replay", str(path), "-o", "json", "--pod", "default/a", "--until", "1h")
+    result = moorage("replay", str(path), "-o", "json", "--pod", "default/a", "--until", "1h")
 
     assert result.code == 1
     told = json.loads(result.out)
@@ -139,14 +139,14 @@ def test_as_json(mooring: Mooring, recording: Path) -> None:
     [
         pytest.param(["missing"], "missing: no such file", id="no file"),
         pytest.param(["."], ".: is a directory", id="a folder"),
-        pytest.param(["text"], "text: not a recording of Mooring: line 1: ", id="no recording"),
+        pytest.param(["text"], "text: not a recording of Moorage: line 1: ", id="no recording"),
         pytest.param(["run", "--until", "later"], "--until: must be a duration", id="until"),
         pytest.param(["run", "--config", "no.yaml"], "no.yaml: no such file", id="no config"),
         pytest.param(["run", "--config", "text"], "text: ", id="config"),
     ],
 )
 def test_what_cannot_be_used_is_2(
-    mooring: Mooring,
+    moorage: Moorage,
     recording: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
@@ -155,18 +155,18 @@ def test_what_cannot_be_used_is_2(
     monkeypatch.chdir(recording.parent)
     Path("text").write_text("hello: [\n")
 
-    result = mooring("replay", *arguments)
+    result = moorage("replay", *arguments)
 
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith(told)
     assert "Traceback" not in result.err
 
 
-def test_a_file_that_ends_early_is_told(mooring: Mooring, recording: Path) -> None:
+def test_a_file_that_ends_early_is_told(moorage: Moorage, recording: Path) -> None:
     path = recording.with_name("run.000001")
     path.write_bytes(path.read_bytes()[:-30])
 
-    result = mooring("replay", str(path))
+    result = moorage("replay", str(path))
 
     assert result.code == 0
     assert result.err.startswith(f"note: {path} ends early")

@@ -1,4 +1,4 @@
-"""`mooring run`: what it says when it cannot start."""
+"""`moorage run`: what it says when it cannot start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 CASES = {
     "no such kubeconfig": (["--kubeconfig=absent"], "absent"),
@@ -24,26 +24,26 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_wrong_is_told_in_one_line(name: str, mooring: Mooring) -> None:
+def test_what_is_wrong_is_told_in_one_line(name: str, moorage: Moorage) -> None:
     options, told = CASES[name]
-    ended = mooring("run", *options)
+    ended = moorage("run", *options)
 
     assert ended.code == 2
     assert told in ended.err
     assert ended.err.count("\n") == 1
 
 
-def test_a_kubeconfig_without_a_server_names_the_file(mooring: Mooring, tmp_path: Path) -> None:
+def test_a_kubeconfig_without_a_server_names_the_file(moorage: Moorage, tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("{apiVersion: v1, kind: Config}")
-    ended = mooring("run", f"--kubeconfig={path}")
+    ended = moorage("run", f"--kubeconfig={path}")
 
     assert ended.code == 2
     assert str(path) in ended.err
 
 
 def test_the_kubeconfig_of_the_configuration_is_used_unless_one_is_given(
-    mooring: Mooring, tmp_path: Path
+    moorage: Moorage, tmp_path: Path
 ) -> None:
     ours, given = tmp_path / "ours", tmp_path / "given"
     for path in (ours, given):
@@ -54,8 +54,8 @@ def test_the_kubeconfig_of_the_configuration_is_used_unless_one_is_given(
         "kind: KubeSchedulerConfiguration\n"
         f"clientConnection: {{kubeconfig: {ours}}}\n"
     )
-    by_file = mooring("run", f"--config={config}")
-    by_flag = mooring("run", f"--config={config}", f"--kubeconfig={given}")
+    by_file = moorage("run", f"--config={config}")
+    by_flag = moorage("run", f"--config={config}", f"--kubeconfig={given}")
 
     assert (by_file.code, by_flag.code) == (2, 2)
     assert str(ours) in by_file.err

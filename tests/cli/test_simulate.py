@@ -1,4 +1,4 @@
-"""`mooring simulate`: exit codes, formats, messages."""
+"""`moorage simulate`: exit codes, formats, messages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from mooring.cli import inputs
+from moorage.cli import inputs
 from tests.builders import node_manifest, pod_manifest
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 DEMO = "examples/demo"
 VOLUMES = "examples/volumes"
@@ -33,25 +33,25 @@ def write(tmp_path: Path) -> Any:
     return write
 
 
-def test_everything_placed_is_0(mooring: Mooring, write: Any) -> None:
-    result = mooring("simulate", write(node_manifest(), pod_manifest(cpu=1)))
+def test_everything_placed_is_0(moorage: Moorage, write: Any) -> None:
+    result = moorage("simulate", write(node_manifest(), pod_manifest(cpu=1)))
 
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines()[:2] == ["NAMESPACE   POD   NODE", "default     pod   node"]
     assert result.out.endswith("1 placed, 0 pending, 1 nodes\n")
 
 
-def test_something_pending_is_1(mooring: Mooring) -> None:
-    result = mooring("simulate", DEMO)
+def test_something_pending_is_1(moorage: Moorage) -> None:
+    result = moorage("simulate", DEMO)
 
     assert result.code == 1
     assert "1 pod: waiting for scheduling gates: [example.com/approval]" in result.out
 
 
-def test_bad_input_is_2_and_one_line(mooring: Mooring, write: Any) -> None:
+def test_bad_input_is_2_and_one_line(moorage: Moorage, write: Any) -> None:
     path = write(pod_manifest(cpu="2x"))
 
-    result = mooring("simulate", path)
+    result = moorage("simulate", path)
 
     told = 'spec.containers[0].resources.requests.cpu: "2x" is not a quantity'
     assert (result.code, result.out) == (2, "")
@@ -63,7 +63,7 @@ def test_a_real_process(tmp_path: Path) -> None:
     path.write_text("kind: [")
 
     ended = subprocess.run(
-        [sys.executable, "-m", "mooring", "simulate", str(path)],
+        [sys.executable, "-m", "moorage", "simulate", str(path)],
         capture_output=True,
         text=True,
         check=False,
@@ -75,38 +75,38 @@ def test_a_real_process(tmp_path: Path) -> None:
 
 
 def test_a_broken_pipe_is_silent() -> None:
-    command = f"{sys.executable} -m mooring simulate {DEMO} -o json | true"
+    command = f"{sys.executable} -m moorage simulate {DEMO} -o json | true"
 
     ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
 
     assert (ended.stdout, ended.stderr) == ("", "")
 
 
-def test_standard_input(mooring: Mooring, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input(moorage: Moorage, monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps(node_manifest()).encode()
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text)))
 
-    assert mooring("simulate", "-").code == 0
+    assert moorage("simulate", "-").code == 0
 
 
-def test_notes_go_to_standard_error(mooring: Mooring, write: Any) -> None:
+def test_notes_go_to_standard_error(moorage: Moorage, write: Any) -> None:
     path = write(node_manifest(), {"apiVersion": "apps/v1", "kind": "Deployment"})
 
-    result = mooring("simulate", path, "-o", "json")
+    result = moorage("simulate", path, "-o", "json")
 
     assert result.err.startswith("note: ignored 1 Deployment: ")
     assert json.loads(result.out)["placements"] == []
 
 
-def test_json_and_yaml_say_the_same(mooring: Mooring) -> None:
-    as_json = json.loads(mooring("simulate", DEMO, "-o", "json").out)
-    as_yaml = yaml.safe_load(mooring("simulate", DEMO, "-o", "yaml").out)
+def test_json_and_yaml_say_the_same(moorage: Moorage) -> None:
+    as_json = json.loads(moorage("simulate", DEMO, "-o", "json").out)
+    as_yaml = yaml.safe_load(moorage("simulate", DEMO, "-o", "yaml").out)
 
     assert as_json == as_yaml
     assert list(as_json) == ["placements", "pending", "preempted", "volumes", "summary"]
 
 
-def test_the_structure(mooring: Mooring, write: Any) -> None:
+def test_the_structure(moorage: Moorage, write: Any) -> None:
     path = write(
         node_manifest(cpu=2, memory="4Gi"),
         pod_manifest("old", node="node", cpu="500m"),
@@ -114,7 +114,7 @@ def test_the_structure(mooring: Mooring, write: Any) -> None:
         pod_manifest("large", cpu=9),
     )
 
-    told = json.loads(mooring("simulate", path, "-o", "json").out)
+    told = json.loads(moorage("simulate", path, "-o", "json").out)
 
     (reuse,) = told["summary"].pop("reuse").values()
     assert (reuse["decisions"], reuse["differences"]) == (2, 0)
@@ -157,15 +157,15 @@ def test_the_structure(mooring: Mooring, write: Any) -> None:
     }
 
 
-def test_preemption_is_told(mooring: Mooring, write: Any) -> None:
+def test_preemption_is_told(moorage: Moorage, write: Any) -> None:
     path = write(
         node_manifest(cpu=1),
         pod_manifest("low", node="node", cpu=1),
         pod_manifest("high", cpu=1, spec={"priority": 10}),
     )
 
-    table = mooring("simulate", path)
-    told = json.loads(mooring("simulate", path, "-o", "json").out)
+    table = moorage("simulate", path)
+    told = json.loads(moorage("simulate", path, "-o", "json").out)
 
     assert table.code == 0
     assert (
@@ -177,9 +177,9 @@ def test_preemption_is_told(mooring: Mooring, write: Any) -> None:
     assert told["preempted"] == [low]
 
 
-def test_volumes_are_told(mooring: Mooring) -> None:
-    table = mooring("simulate", VOLUMES)
-    told = json.loads(mooring("simulate", VOLUMES, "-o", "json").out)
+def test_volumes_are_told(moorage: Moorage) -> None:
+    table = moorage("simulate", VOLUMES)
+    told = json.loads(moorage("simulate", VOLUMES, "-o", "json").out)
 
     assert "shop        queue-0   pvc-shop/queue-0   provisioned   queue-0" in table.out
     common = {"namespace": "shop"}
@@ -197,18 +197,18 @@ def test_volumes_are_told(mooring: Mooring) -> None:
 
 @pytest.mark.parametrize("folder", [DEMO, VOLUMES])
 @pytest.mark.parametrize("output", ["table", "wide", "json", "yaml"])
-def test_the_same_input_gives_the_same_bytes(mooring: Mooring, output: str, folder: str) -> None:
-    once = mooring("simulate", folder, "-o", output)
+def test_the_same_input_gives_the_same_bytes(moorage: Moorage, output: str, folder: str) -> None:
+    once = moorage("simulate", folder, "-o", output)
 
-    assert mooring("simulate", folder, "-o", output) == once
+    assert moorage("simulate", folder, "-o", output) == once
 
 
-def test_equal_messages_are_told_once(mooring: Mooring, write: Any) -> None:
+def test_equal_messages_are_told_once(moorage: Moorage, write: Any) -> None:
     large = [pod_manifest(f"large-{number}", cpu=9) for number in range(7)]
     path = write(node_manifest(), *large)
 
-    out = mooring("simulate", path).out
-    wide = mooring("simulate", path, "-o", "wide").out
+    out = moorage("simulate", path).out
+    wide = moorage("simulate", path, "-o", "wide").out
 
     assert out.count("7 pods: 0/1 nodes are available") == 1
     assert (
@@ -218,7 +218,7 @@ def test_equal_messages_are_told_once(mooring: Mooring, write: Any) -> None:
 
 
 @pytest.mark.parametrize("output", ["table", "wide", "json", "yaml"])
-def test_names_cannot_play_tricks(mooring: Mooring, write: Any, output: str) -> None:
+def test_names_cannot_play_tricks(moorage: Moorage, write: Any, output: str) -> None:
     names = ["[red]x[/red]", "\x1b[31mx", "a\nb", ":smile:", "\u202ex", "\x9b1m"]
     path = write(
         node_manifest("[/]\x07"),
@@ -226,7 +226,7 @@ def test_names_cannot_play_tricks(mooring: Mooring, write: Any, output: str) -> 
         *(pod_manifest(name, namespace="\x1b]0;x\x07", cpu=99) for name in names),
     )
 
-    result = mooring("simulate", path, "-o", output)
+    result = moorage("simulate", path, "-o", output)
 
     assert result.code == 1
     assert "[red]x[/red]" in result.out
@@ -234,31 +234,31 @@ def test_names_cannot_play_tricks(mooring: Mooring, write: Any, output: str) -> 
     assert all(each.isprintable() or each == "\n" for each in result.out)
 
 
-def test_names_in_messages_cannot_play_tricks(mooring: Mooring, write: Any) -> None:
-    result = mooring("simulate", write(pod_manifest("\x1b[31m\n", cpu="2x")))
+def test_names_in_messages_cannot_play_tricks(moorage: Moorage, write: Any) -> None:
+    result = moorage("simulate", write(pod_manifest("\x1b[31m\n", cpu="2x")))
 
     assert result.code == 2
     assert result.err.rstrip("\n").isprintable()
 
 
-def test_a_configuration(mooring: Mooring, write: Any, tmp_path: Path) -> None:
+def test_a_configuration(moorage: Moorage, write: Any, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(f"{CONFIG}profiles: [{{schedulerName: mine}}]\n")
     path = write(node_manifest(), pod_manifest(spec={"schedulerName": "mine"}))
 
-    result = mooring("simulate", path, "--config", str(config), "-o", "wide")
+    result = moorage("simulate", path, "--config", str(config), "-o", "wide")
 
     assert result.code == 0
     assert "mine" in result.out
 
 
 def test_a_bad_configuration_tells_every_problem(
-    mooring: Mooring, write: Any, tmp_path: Path
+    moorage: Moorage, write: Any, tmp_path: Path
 ) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(f"{CONFIG}parallelism: 0\nlunch: 12\n")
 
-    result = mooring("simulate", write(node_manifest()), "--config", str(config))
+    result = moorage("simulate", write(node_manifest()), "--config", str(config))
 
     assert result.code == 2
     assert sorted(result.err.splitlines()) == [
@@ -267,10 +267,10 @@ def test_a_bad_configuration_tells_every_problem(
     ]
 
 
-def test_a_missing_configuration(mooring: Mooring, tmp_path: Path) -> None:
+def test_a_missing_configuration(moorage: Moorage, tmp_path: Path) -> None:
     config = tmp_path / "none.yaml"
 
-    result = mooring("simulate", DEMO, "--config", str(config))
+    result = moorage("simulate", DEMO, "--config", str(config))
 
     assert (result.code, result.err) == (2, f"{config}: no such file or directory\n")
 
@@ -281,34 +281,34 @@ def test_a_missing_configuration(mooring: Mooring, tmp_path: Path) -> None:
         ("NoSuchGate=true", "--feature-gates: NoSuchGate: unknown feature gate\n"),
         (
             "DRADeviceTaintRules=true",
-            "--feature-gates: DRADeviceTaintRules: not supported by Mooring yet\n",
+            "--feature-gates: DRADeviceTaintRules: not supported by Moorage yet\n",
         ),
         (
             "PodLevelResources=false",
-            "--feature-gates: PodLevelResources: cannot be switched off in Mooring\n",
+            "--feature-gates: PodLevelResources: cannot be switched off in Moorage\n",
         ),
     ],
 )
-def test_bad_feature_gates(mooring: Mooring, gates: str, told: str) -> None:
-    result = mooring("simulate", DEMO, "--feature-gates", gates)
+def test_bad_feature_gates(moorage: Moorage, gates: str, told: str) -> None:
+    result = moorage("simulate", DEMO, "--feature-gates", gates)
 
     assert (result.code, result.err) == (2, told)
 
 
-def test_feature_gates(mooring: Mooring) -> None:
+def test_feature_gates(moorage: Moorage) -> None:
     switched = "EquivalenceCache=false,OpportunisticBatching=false"
 
-    alone = json.loads(mooring("simulate", DEMO, "-o", "json", "--feature-gates", switched).out)
-    shared = json.loads(mooring("simulate", DEMO, "-o", "json").out)
+    alone = json.loads(moorage("simulate", DEMO, "-o", "json", "--feature-gates", switched).out)
+    shared = json.loads(moorage("simulate", DEMO, "-o", "json").out)
 
     assert alone["summary"].pop("reuse")["default-scheduler"]["reused"] == 0
     assert shared["summary"].pop("reuse")["default-scheduler"]["reused"] > 0
     assert alone == shared
 
 
-def test_the_number_of_classes_is_bounded(mooring: Mooring) -> None:
-    few = json.loads(mooring("simulate", DEMO, "-o", "json", "--most-classes", "1").out)
-    many = json.loads(mooring("simulate", DEMO, "-o", "json").out)
+def test_the_number_of_classes_is_bounded(moorage: Moorage) -> None:
+    few = json.loads(moorage("simulate", DEMO, "-o", "json", "--most-classes", "1").out)
+    many = json.loads(moorage("simulate", DEMO, "-o", "json").out)
 
     (reuse,) = few["summary"].pop("reuse").values()
     assert reuse["flushes"]["cache_full"] > 0
@@ -316,49 +316,49 @@ def test_the_number_of_classes_is_bounded(mooring: Mooring) -> None:
     assert few == many
 
 
-def test_a_share_of_decisions_is_verified(mooring: Mooring) -> None:
-    told = mooring("simulate", DEMO, "--verify-sample", "1").out
+def test_a_share_of_decisions_is_verified(moorage: Moorage) -> None:
+    told = moorage("simulate", DEMO, "--verify-sample", "1").out
     assert "10 verified, 0 differed" in told
 
 
 @pytest.mark.parametrize("arguments", [("-o", "xml", DEMO), ("--no-such-option", DEMO)])
-def test_bad_usage_is_2(mooring: Mooring, arguments: tuple[str, ...]) -> None:
-    result = mooring("simulate", *arguments)
+def test_bad_usage_is_2(moorage: Moorage, arguments: tuple[str, ...]) -> None:
+    result = moorage("simulate", *arguments)
 
     assert result.code == 2
-    assert "Usage: mooring simulate" in result.err
+    assert "Usage: moorage simulate" in result.err
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_an_internal_error(mooring: Mooring, monkeypatch: pytest.MonkeyPatch, debug: bool) -> None:
+def test_an_internal_error(moorage: Moorage, monkeypatch: pytest.MonkeyPatch, debug: bool) -> None:
     def break_down(*given: object) -> None:
         raise RuntimeError("oh\x1b no")
 
     monkeypatch.setattr(inputs, "load_manifests", break_down)
 
-    result = mooring(*(["--debug"] if debug else []), "simulate", DEMO)
+    result = moorage(*(["--debug"] if debug else []), "simulate", DEMO)
 
     assert result.code == 70
-    assert "mooring: internal error: RuntimeError: oh\\x1b no" in result.err
+    assert "moorage: internal error: RuntimeError: oh\\x1b no" in result.err
     assert ("Traceback" in result.err) is debug
-    assert ("MOORING_DEBUG=1" in result.err) is not debug
+    assert ("MOORAGE_DEBUG=1" in result.err) is not debug
 
 
-def test_an_interrupt_is_130(mooring: Mooring, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_is_130(moorage: Moorage, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*given: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(inputs, "load_manifests", interrupt)
 
-    result = mooring("simulate", DEMO)
+    result = moorage("simulate", DEMO)
 
     assert (result.code, result.err) == (130, "")
 
 
-def test_the_version(mooring: Mooring) -> None:
-    result = mooring("--version")
+def test_the_version(moorage: Moorage) -> None:
+    result = moorage("--version")
 
-    assert (result.code, result.out) == (0, "mooring 0.1.0\n")
+    assert (result.code, result.out) == (0, "moorage 0.1.0\n")
 
 
 @settings(
@@ -387,11 +387,11 @@ def test_the_version(mooring: Mooring) -> None:
         max_size=12,
     ).map("".join)
 )
-def test_any_text_ends_with_0_1_or_2(mooring: Mooring, tmp_path: Path, text: str) -> None:
+def test_any_text_ends_with_0_1_or_2(moorage: Moorage, tmp_path: Path, text: str) -> None:
     path = tmp_path / "any.yaml"
     path.write_text(text)
 
-    result = mooring("simulate", str(path))
+    result = moorage("simulate", str(path))
 
     assert result.code in (0, 1, 2)
     assert "Traceback" not in result.err

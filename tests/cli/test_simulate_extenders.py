@@ -1,4 +1,4 @@
-"""`mooring simulate` with extenders in its configuration: left out with a note, or asked."""
+"""`moorage simulate` with extenders in its configuration: left out with a note, or asked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.cli import app
+from moorage.cli import app
 from tests.builders import node_manifest, pod_manifest
 
 

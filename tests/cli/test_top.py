@@ -1,4 +1,4 @@
-"""`mooring top`: what it shows, in how much room, and where it gets that from."""
+"""`moorage top`: what it shows, in how much room, and where it gets that from."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ import pytest
 import yaml
 from rich.console import Console, Group
 
-from mooring.cli.inputs import ConnectionOptions, find_cluster
-from mooring.cli.top import _watch_cluster
-from mooring.cli.top_picture import NodeLine, TopPicture, WaitingLine
-from mooring.cli.top_text import top_parts
-from mooring.embedded.server import Server, ServerSettings, serve
+from moorage.cli.inputs import ConnectionOptions, find_cluster
+from moorage.cli.top import _watch_cluster
+from moorage.cli.top_picture import NodeLine, TopPicture, WaitingLine
+from moorage.cli.top_text import top_parts
+from moorage.embedded.server import Server, ServerSettings, serve
 from tests.builders import node, node_manifest, pod, pod_manifest
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 from tests.cli.test_explain_url import ASKING, scheduler
 from tests.engine.driver import driver
 from tests.patience import PATIENCE_SECONDS, until_true
@@ -104,7 +104,7 @@ def test_nodes_are_sorted_by_name_on_request() -> None:
     assert names == ["ip-10-0-0-0", "ip-10-0-0-1", "ip-10-0-0-2"]
 
 
-def test_manifests_are_shown_once(mooring: Mooring, tmp_path: Path) -> None:
+def test_manifests_are_shown_once(moorage: Moorage, tmp_path: Path) -> None:
     said = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available."}
     objects = [
         node_manifest("n", cpu=4),
@@ -114,9 +114,9 @@ def test_manifests_are_shown_once(mooring: Mooring, tmp_path: Path) -> None:
     path = tmp_path / "dump.yaml"
     path.write_text(yaml.safe_dump_all(objects))
 
-    result = mooring("top", str(path))
-    data = mooring("top", str(path), "-o", "json")
-    same = mooring("top", str(path), "-o", "yaml")
+    result = moorage("top", str(path))
+    data = moorage("top", str(path), "-o", "json")
+    same = moorage("top", str(path), "-o", "yaml")
 
     assert (result.code, result.err) == (0, "")
     assert "cpu 25% (1 of 4)" in result.out
@@ -125,12 +125,12 @@ def test_manifests_are_shown_once(mooring: Mooring, tmp_path: Path) -> None:
     assert yaml.safe_load(same.out) == json.loads(data.out)
 
 
-def test_a_running_scheduler_is_asked(mooring: Mooring, tmp_path: Path) -> None:
+def test_a_running_scheduler_is_asked(moorage: Moorage, tmp_path: Path) -> None:
     driven = driver(node("n", cpu=4), pod("small", cpu=1), pod("big", cpu=9))
     driven.settle()
     with scheduler(driven.engine, tmp_path) as url:
-        result = mooring("top", "--url", url, *ASKING)
-        denied = mooring("top", "--url", url, "--insecure-skip-tls-verify")
+        result = moorage("top", "--url", url, *ASKING)
+        denied = moorage("top", "--url", url, "--insecure-skip-tls-verify")
 
     assert result.code == 0
     assert re.search(r"^n +█▌ +25%", result.out, re.MULTILINE)
@@ -141,7 +141,7 @@ def test_a_running_scheduler_is_asked(mooring: Mooring, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["top", "simulate", "explain", "shadow", "fit"])
 def test_a_cluster_that_is_away_is_one_clear_line(
-    mooring: Mooring, tmp_path: Path, command: str
+    moorage: Moorage, tmp_path: Path, command: str
 ) -> None:
     path = tmp_path / "kubeconfig"
     server = {"cluster": {"server": "http://127.0.0.1:1"}, "name": "c"}
@@ -151,7 +151,7 @@ def test_a_cluster_that_is_away_is_one_clear_line(
     parts = {"clusters": [server], "contexts": [context], "users": [user]}
     path.write_text(yaml.safe_dump({**config, **parts}))
 
-    result = mooring(command, f"--kubeconfig={path}")
+    result = moorage(command, f"--kubeconfig={path}")
 
     assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
     assert result.err.startswith("http://127.0.0.1:1 cannot be reached: connection refused (")
@@ -178,7 +178,7 @@ async def test_a_cluster_is_watched_and_simulated(tmp_path: Path) -> None:
             server.api.create(server.api.kinds["pods"], "default", pod_manifest("p", cpu=1))
             await until_true(lambda: bool(look().waiting))
             assert look().waiting == [WaitingLine("pod default/p", 1, "")]
-        # What `mooring simulate` reads where no file is given.
+        # What `moorage simulate` reads where no file is given.
         found = await asyncio.to_thread(find_cluster, (), connection, ())
         assert {each.name for each in found.objects if each.name in "np"} == {"n", "p"}
 
@@ -188,7 +188,7 @@ async def test_in_a_terminal_it_goes_on_until_it_is_stopped(tmp_path: Path, by_k
     async with cluster(tmp_path) as (_, path):
         ours, theirs = pty.openpty()
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "mooring", "top", f"--kubeconfig={path}"),
+            *(sys.executable, "-m", "moorage", "top", f"--kubeconfig={path}"),
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -1,4 +1,4 @@
-"""`mooring up` as its users run it: one process, and kubectl."""
+"""`moorage up` as its users run it: one process, and kubectl."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 import yaml
 from aiohttp import ClientSession, CookieJar
 
-from mooring.app.local_cluster import KubeconfigError, write_kubeconfig
-from tests.cli.invoking import Mooring
+from moorage.app.local_cluster import KubeconfigError, write_kubeconfig
+from tests.cli.invoking import Moorage
 from tests.embedded.kubectl import BINARIES, Kubectl
 from tests.patience import PATIENCE_SECONDS
 
@@ -39,7 +39,7 @@ status: {capacity: {cpu: "4", memory: 8Gi, pods: "10"}}
 _HANGING = """
 from pathlib import Path
 
-from mooring.framework.plugin import PreFilter
+from moorage.framework.plugin import PreFilter
 
 class Hanging(PreFilter):
     name = "Hanging"
@@ -69,7 +69,7 @@ async def _up(
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """A cluster that is ready; kubectl finds it through the folder."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "mooring", "up", f"--kubeconfig={folder / 'kubeconfig'}", *flags),
+        *(sys.executable, "-m", "moorage", "up", f"--kubeconfig={folder / 'kubeconfig'}", *flags),
         stdout=asyncio.subprocess.PIPE,
         stderr=log,
     )
@@ -210,17 +210,17 @@ async def _status(
         return answer.status
 
 
-def test_a_port_that_is_taken_is_told_in_one_line(mooring: Mooring) -> None:
+def test_a_port_that_is_taken_is_told_in_one_line(moorage: Moorage) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        ended = mooring("up", f"--port={port}", "--for=0")
+        ended = moorage("up", f"--port={port}", "--for=0")
 
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == f"cannot listen on 127.0.0.1:{port}: address already in use\n"
 
 
-def test_it_can_end_by_itself(mooring: Mooring, tmp_path: Path) -> None:
-    ended = mooring("up", "--nodes=3", "--for=0", "--no-browser", f"--kubeconfig={tmp_path / 'k'}")
+def test_it_can_end_by_itself(moorage: Moorage, tmp_path: Path) -> None:
+    ended = moorage("up", "--nodes=3", "--for=0", "--no-browser", f"--kubeconfig={tmp_path / 'k'}")
 
     assert ended.code == 0, ended.err
     assert ended.out.startswith("The cluster is ready: 3 nodes, https://127.0.0.1:")
@@ -232,20 +232,20 @@ def test_it_can_end_by_itself(mooring: Mooring, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_bad_shape_file_is_told_in_one_line(name: str, mooring: Mooring, tmp_path: Path) -> None:
+def test_a_bad_shape_file_is_told_in_one_line(name: str, moorage: Moorage, tmp_path: Path) -> None:
     text, told = SHAPES[name]
     path = tmp_path / "nodes.yaml"
     if text is not None:
         path.write_text(text)
 
-    ended = mooring("up", f"--nodes={path}", "--for=0")
+    ended = moorage("up", f"--nodes={path}", "--for=0")
 
     assert ended.code == 2
     assert told in ended.err
     assert ended.err.count("\n") == 1
 
 
-_MINE = {"current-context": "mooring", "contexts": [{"name": "mooring", "context": {}}]}
+_MINE = {"current-context": "moorage", "contexts": [{"name": "moorage", "context": {}}]}
 
 
 def test_a_kubeconfig_of_its_own_is_for_the_owner_and_goes_away() -> None:

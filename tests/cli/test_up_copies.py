@@ -1,4 +1,4 @@
-"""What `mooring up --from` reads: dumps, recordings, and clusters by their kubeconfig."""
+"""What `moorage up --from` reads: dumps, recordings, and clusters by their kubeconfig."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.cli.up_cluster import read_copies
-from mooring.documents.errors import InputError
-from mooring.embedded.adoption import Copied, adopt_all
-from mooring.embedded.server import ServerSettings, serve
+from moorage.cli.up_cluster import read_copies
+from moorage.documents.errors import InputError
+from moorage.embedded.adoption import Copied, adopt_all
+from moorage.embedded.server import ServerSettings, serve
 from tests.builders import node_manifest, pod_manifest
 from tests.record.test_replay import record
 

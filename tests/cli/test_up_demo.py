@@ -1,4 +1,4 @@
-"""`mooring up --demo` as its users and their scripts run it."""
+"""`moorage up --demo` as its users and their scripts run it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mooring.cli.demo import Terminal
-from mooring.demo import DemoContext, chapters
-from tests.cli.invoking import Mooring
+from moorage.cli.demo import Terminal
+from moorage.demo import DemoContext, chapters
+from tests.cli.invoking import Moorage
 from tests.patience import PATIENCE_SECONDS
 
 # It tells a story of a minute.
@@ -24,7 +24,7 @@ async def _demo(folder: Path, *flags: str) -> asyncio.subprocess.Process:
     # Elsewhere than in the repository, and without a terminal or a display.
     environment = {key: value for key, value in os.environ.items() if "DISPLAY" not in key}
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "mooring", "up", "--demo", *flags),
+        *(sys.executable, "-m", "moorage", "up", "--demo", *flags),
         cwd=folder,
         env=environment,
         stdin=asyncio.subprocess.DEVNULL,
@@ -76,12 +76,12 @@ async def _stop(demo: DemoContext) -> None:
     ids=["failed check", "stopped"],
 )
 def test_a_demo_that_fails_has_an_exit_code(
-    play: object, told: str, mooring: Mooring, monkeypatch: pytest.MonkeyPatch
+    play: object, told: str, moorage: Moorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chapter = type(chapters.CHAPTERS[0])("A chapter", "that is not\nlike the others", play)  # type: ignore[arg-type]
     monkeypatch.setattr(chapters, "CHAPTERS", (chapter,))
 
-    ended = mooring("up", "--demo", "--once", "--no-browser")
+    ended = moorage("up", "--demo", "--once", "--no-browser")
 
     assert ended.code == 1
     assert ended.err.endswith(told)
@@ -100,8 +100,8 @@ def test_a_demo_that_fails_has_an_exit_code(
         ("--once --pace 2 --no-browser", "--once, --pace: only with --demo"),
     ],
 )
-def test_flags_that_mean_nothing_together(flags: str, told: str, mooring: Mooring) -> None:
-    ended = mooring("up", *flags.split())
+def test_flags_that_mean_nothing_together(flags: str, told: str, moorage: Moorage) -> None:
+    ended = moorage("up", *flags.split())
 
     assert ended.code == 2
     assert ended.err.startswith(told)
@@ -112,7 +112,7 @@ def test_on_a_terminal_it_counts_while_it_waits(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     console = Console(force_terminal=True, width=80)
-    monkeypatch.setattr("mooring.cli.demo.plain_console", lambda: console)
+    monkeypatch.setattr("moorage.cli.demo.plain_console", lambda: console)
     with Terminal().show_waiting("all pods have a node", lambda: "1,234 have one"):
         pass
 

@@ -1,4 +1,4 @@
-"""`mooring webhook`: what it says when it cannot start."""
+"""`moorage webhook`: what it says when it cannot start."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.app import coexist_webhook
-from mooring.app.coexist_webhook import WebhookSettings
-from tests.cli.invoking import Mooring
+from moorage.app import coexist_webhook
+from moorage.app.coexist_webhook import WebhookSettings
+from tests.cli.invoking import Moorage
 
 _KUBECONFIG = """
 apiVersion: v1
@@ -19,15 +19,15 @@ current-context: x
 """
 
 
-def test_a_format_that_is_none_is_2(mooring: Mooring) -> None:
-    ended = mooring("webhook", "--log-format=xml")
+def test_a_format_that_is_none_is_2(moorage: Moorage) -> None:
+    ended = moorage("webhook", "--log-format=xml")
 
     assert ended.code == 2
     assert "--log-format" in ended.err
 
 
-def test_no_such_kubeconfig_is_2(mooring: Mooring) -> None:
-    ended = mooring("webhook", "--kubeconfig=absent")
+def test_no_such_kubeconfig_is_2(moorage: Moorage) -> None:
+    ended = moorage("webhook", "--kubeconfig=absent")
 
     assert ended.code == 2
     assert "absent" in ended.err
@@ -35,7 +35,7 @@ def test_no_such_kubeconfig_is_2(mooring: Mooring) -> None:
 
 @pytest.mark.parametrize(("gates", "enabled"), [("", True), ("CoexistPolicy=false", False)])
 def test_the_gate_switches_the_guard(
-    gates: str, enabled: bool, mooring: Mooring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gates: str, enabled: bool, moorage: Moorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "config").write_text(_KUBECONFIG)
     seen: list[WebhookSettings] = []
@@ -44,7 +44,7 @@ def test_the_gate_switches_the_guard(
         seen.append(settings)
 
     monkeypatch.setattr(coexist_webhook, "guard_cluster", guard)
-    ended = mooring("webhook", f"--kubeconfig={tmp_path / 'config'}", f"--feature-gates={gates}")
+    ended = moorage("webhook", f"--kubeconfig={tmp_path / 'config'}", f"--feature-gates={gates}")
 
     assert ended.code == 0, ended.err
     assert [each.enabled for each in seen] == [enabled]

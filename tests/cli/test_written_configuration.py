@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.config import FeatureGates, default, load
-from mooring.engine.registry import registry
-from mooring.framework.profile import known_plugins
-from tests.cli.invoking import Mooring
+from moorage.config import FeatureGates, default, load
+from moorage.engine.registry import registry
+from moorage.framework.profile import known_plugins
+from tests.cli.invoking import Moorage
 from tests.live.control_plane import binaries
 
 WRITTEN = Path(__file__).with_name("written-by-kube-scheduler.yaml")
@@ -33,10 +33,10 @@ def test_it_says_what_is_the_default() -> None:
     assert written.profiles == default(known).profiles
 
 
-def test_decisions_are_those_of_the_default(mooring: Mooring) -> None:
+def test_decisions_are_those_of_the_default(moorage: Moorage) -> None:
     assert (
-        mooring("simulate", "examples/demo", "--config", str(WRITTEN)).out
-        == mooring("simulate", "examples/demo").out
+        moorage("simulate", "examples/demo", "--config", str(WRITTEN)).out
+        == moorage("simulate", "examples/demo").out
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from aiohttp import web
 
-from mooring.client import Api, Connection
-from mooring.client.connection import Endpoint
+from moorage.client import Api, Connection
+from moorage.client.connection import Endpoint
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

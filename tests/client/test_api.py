@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.client_proto import ResponseHandler
 
-from mooring.client import (
+from moorage.client import (
     JSON_PATCH,
     MERGE_PATCH,
     Api,
@@ -17,10 +17,10 @@ from mooring.client import (
     OutcomeUnknown,
     Unreachable,
 )
-from mooring.client.api import SMALL_PATH
-from mooring.client.api_errors import TooLarge, Withheld
-from mooring.client.connection import Endpoint
-from mooring.client.pacing import FIRST_CONNECTIONS
+from moorage.client.api import SMALL_PATH
+from moorage.client.api_errors import TooLarge, Withheld
+from moorage.client.connection import Endpoint
+from moorage.client.pacing import FIRST_CONNECTIONS
 from tests.client.serving import Naps, answers, asking, hang_up, serving, status, stream
 
 OK = b'{"kind":"Pod"}'
@@ -33,7 +33,7 @@ def ok() -> web.Response:
 async def test_what_is_sent() -> None:
     handler, seen = answers(ok(), ok(), ok(), ok(), ok())
 
-    async with asking(handler, user_agent="mooring/test") as api:
+    async with asking(handler, user_agent="moorage/test") as api:
         await api.get("/api/v1/pods", {"limit": 500, "fieldSelector": "spec.nodeName="})
         await api.post("/api/v1/namespaces/x/pods/a/binding", b"{}", {"dryRun": "All"})
         await api.put("/api/v1/x", b"{}")
@@ -53,7 +53,7 @@ async def test_what_is_sent() -> None:
         JSON_PATCH,
         "application/json",
     ]
-    assert {each.headers["User-Agent"] for each in seen} == {"mooring/test"}
+    assert {each.headers["User-Agent"] for each in seen} == {"moorage/test"}
     assert {each.headers["Accept-Encoding"] for each in seen} == {"identity"}
     assert await seen[4].read() == b'{"gracePeriodSeconds":0}'
 
@@ -401,7 +401,7 @@ async def test_a_watch_that_is_not_answered_at_all_has_failed() -> None:
 
 
 async def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mooring.client.api._LONGEST_LINE", 1000)
+    monkeypatch.setattr("moorage.client.api._LONGEST_LINE", 1000)
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return await stream(request, [b"x" * 999 + b"\n", b"y" * 1001])
@@ -414,7 +414,7 @@ async def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_a_page_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mooring.client.api._LARGEST_PAGE", 1000)
+    monkeypatch.setattr("moorage.client.api._LARGEST_PAGE", 1000)
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return await stream(request, [b"x" * 1001])

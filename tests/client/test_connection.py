@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from mooring.client import Connection, CredentialsError
-from mooring.client.connection import REFRESH_SECONDS, Endpoint
+from moorage.client import Connection, CredentialsError
+from moorage.client.connection import REFRESH_SECONDS, Endpoint
 
 
 class Source:

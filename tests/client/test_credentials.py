@@ -14,8 +14,8 @@ import pytest
 import yaml
 from aiohttp import web
 
-from mooring.client import Api, Connection, CredentialsError, Unreachable, connect
-from mooring.client.credentials import in_cluster
+from moorage.client import Api, Connection, CredentialsError, Unreachable, connect
+from moorage.client.credentials import in_cluster
 from tests.client.certificates import Authority
 from tests.client.serving import answers, serving, status
 

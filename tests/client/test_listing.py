@@ -7,10 +7,10 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from mooring.client import Api, ApiError
-from mooring.client.api_errors import OutcomeUnknown, TooLarge
-from mooring.client.listing import list_kind, list_kinds
-from mooring.objects.custom import CustomKind
+from moorage.client import Api, ApiError
+from moorage.client.api_errors import OutcomeUnknown, TooLarge
+from moorage.client.listing import list_kind, list_kinds
+from moorage.objects.custom import CustomKind
 from tests.builders import node_manifest
 
 KIND = CustomKind("example.com", "v1", "Thing", "things")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.client.api_errors import ApiError
-from mooring.client.mirror import Mirror
-from mooring.objects.decode import UNREADABLE, reader
-from mooring.objects.kinds import READ_KINDS
+from moorage.client.api_errors import ApiError
+from moorage.client.mirror import Mirror
+from moorage.objects.decode import UNREADABLE, reader
+from moorage.objects.kinds import READ_KINDS
 from tests.client.sinks import Told, line, page, pod
 
 RAW_OR_NOT = pytest.mark.parametrize("keep_raw", [False, True], ids=["whole", "taken apart"])

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.client.pacing import FIRST_CONNECTIONS, Bucket, Pace
+from moorage.client.pacing import FIRST_CONNECTIONS, Bucket, Pace
 from tests.client.serving import Naps
 from tests.virtual_time import run_virtually
 

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.client import Api, ApiError, CredentialsError, OutcomeUnknown, Reflector, Unreachable
-from mooring.client.api_errors import TooLarge
-from mooring.objects.kinds import KINDS
+from moorage.client import Api, ApiError, CredentialsError, OutcomeUnknown, Reflector, Unreachable
+from moorage.client.api_errors import TooLarge
+from moorage.objects.kinds import KINDS
 from tests.client.serving import Naps
 from tests.client.sinks import Told, line, page, pod
 

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from mooring.cluster import Change, ChangeLog, changes
-from mooring.cluster.changes import EVERYWHERE, RowChanges, unite
-from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS
-from mooring.objects.workload import Namespace, PodDisruptionBudget, Service
+from moorage.cluster import Change, ChangeLog, changes
+from moorage.cluster.changes import EVERYWHERE, RowChanges, unite
+from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS
+from moorage.objects.workload import Namespace, PodDisruptionBudget, Service
 from tests.builders import cluster, node, pod
 from tests.coexisting import ANNOTATED, DAEMON, MIRRORED
 

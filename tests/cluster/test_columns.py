@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from mooring.cluster import check
-from mooring.cluster.tally import DomainCounts
-from mooring.objects.node import HOSTNAME, ZONE
-from mooring.objects.node_selector import NodeRequirement, NodeTerm
+from moorage.cluster import check
+from moorage.cluster.tally import DomainCounts
+from moorage.objects.node import HOSTNAME, ZONE
+from moorage.objects.node_selector import NodeRequirement, NodeTerm
 from tests.builders import cluster, node, pod
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from mooring.cluster import Cluster
-from mooring.cluster.derived import NodeDerived
+from moorage.cluster import Cluster
+from moorage.cluster.derived import NodeDerived
 from tests.builders import cluster, node, pod
 
 TAINTED = {"taints": [{"key": "k", "effect": "NoSchedule"}]}

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from mooring.cel import count_compiled
-from mooring.cluster import Change, Cluster, check
-from mooring.cluster.changes import EVERYWHERE
-from mooring.cluster.devices.claims import DecidedClaim, Decision
-from mooring.cluster.devices.pools import Pool, PoolKey, PoolStatus, PoolView
-from mooring.objects.decode import from_builtins
-from mooring.objects.device import DeviceClass, ResourceSlice
-from mooring.objects.resource_claim import Allocation, ResourceClaim
+from moorage.cel import count_compiled
+from moorage.cluster import Change, Cluster, check
+from moorage.cluster.changes import EVERYWHERE
+from moorage.cluster.devices.claims import DecidedClaim, Decision
+from moorage.cluster.devices.pools import Pool, PoolKey, PoolStatus, PoolView
+from moorage.objects.decode import from_builtins
+from moorage.objects.device import DeviceClass, ResourceSlice
+from moorage.objects.resource_claim import Allocation, ResourceClaim
 from tests.builders import cluster, node
 from tests.device_builders import claim, device, device_class, holding, resource_slice, result
 

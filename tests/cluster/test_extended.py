@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import (
+from moorage.cluster import (
     Admission,
     Change,
     Cluster,
@@ -20,10 +20,10 @@ from mooring.cluster import (
     Informer,
     WhatIf,
 )
-from mooring.cluster.extended.contract import kind_of_change
-from mooring.cluster.extended.resources import extended_figures, extended_lines
-from mooring.objects.custom import CustomKind
-from mooring.objects.pod import Pod
+from moorage.cluster.extended.contract import kind_of_change
+from moorage.cluster.extended.resources import extended_figures, extended_lines
+from moorage.objects.custom import CustomKind
+from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.extended_fakes import (
     KIND,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.cluster import Cluster
-from mooring.objects.node import Node
+from moorage.cluster import Cluster
+from moorage.objects.node import Node
 from tests.builders import cluster, node
 
 

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from mooring.cluster import Cluster
-from mooring.cluster.labels import ABSENT
-from mooring.objects.node import Node
-from mooring.objects.node_selector import NodeSelectorTerm, NodeTerm, compile_term
+from moorage.cluster import Cluster
+from moorage.cluster.labels import ABSENT
+from moorage.objects.node import Node
+from moorage.objects.node_selector import NodeSelectorTerm, NodeTerm, compile_term
 from tests.builders import cluster, node
 
 OPERATORS = st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"])

@@ -11,13 +11,13 @@ import numpy as np
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mooring.cluster import Change, Cluster, PodMatch, check
-from mooring.cluster.changes import EVERYWHERE
-from mooring.objects.coexist import is_exclusive, is_ordinary
-from mooring.objects.node import ZONE, Node
-from mooring.objects.pod import Pod
-from mooring.objects.selector import EVERYTHING, equality
-from mooring.objects.workload import Namespace, SelectingObject
+from moorage.cluster import Change, Cluster, PodMatch, check
+from moorage.cluster.changes import EVERYWHERE
+from moorage.objects.coexist import is_exclusive, is_ordinary
+from moorage.objects.node import ZONE, Node
+from moorage.objects.pod import Pod
+from moorage.objects.selector import EVERYTHING, equality
+from moorage.objects.workload import Namespace, SelectingObject
 from tests.strategies import NAMES, node_labels, nodes, pod_labels, pods, taints, workloads
 
 UIDS = st.sampled_from([f"p{at}" for at in range(8)])

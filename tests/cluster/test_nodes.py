@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.cluster import Cluster, Nodes
+from moorage.cluster import Cluster, Nodes
 from tests.builders import cluster, node, pod
 from tests.storage_builders import pv
 

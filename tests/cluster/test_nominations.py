@@ -5,10 +5,10 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mooring.cluster import Change, Cluster
-from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from moorage.cluster import Change, Cluster
+from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
 from tests.builders import cluster, node, pod
 
 

@@ -8,8 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.cluster import Cluster
-from mooring.objects.node import ZONE, Node
+from moorage.cluster import Cluster
+from moorage.objects.node import ZONE, Node
 from tests.builders import cluster, node
 
 

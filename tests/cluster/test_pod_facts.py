@@ -7,10 +7,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from mooring.cluster import Cluster
-from mooring.cluster.storage.objects import Binding, KnownStorage, Reservation, Reservations
-from mooring.objects.pod import Pod
-from mooring.objects.storage import ClaimRef
+from moorage.cluster import Cluster
+from moorage.cluster.storage.objects import Binding, KnownStorage, Reservation, Reservations
+from moorage.objects.pod import Pod
+from moorage.objects.storage import ClaimRef
 from tests.builders import cluster, node
 from tests.storage_builders import claiming, pv, pvc, storage_class
 

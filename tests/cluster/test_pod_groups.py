@@ -5,8 +5,8 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mooring.cluster.pod_groups import KnownGroups
-from mooring.objects.pod_group import GROUP_LABEL, GroupLinks
+from moorage.cluster.pod_groups import KnownGroups
+from moorage.objects.pod_group import GROUP_LABEL, GroupLinks
 from tests.builders import pod
 
 LINKS = st.builds(GroupLinks, native=st.booleans(), coscheduling=st.booleans())

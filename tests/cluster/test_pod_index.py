@@ -8,10 +8,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.cluster import PodMatch, label_index
-from mooring.cluster.label_index import PodChange, PodIndex
-from mooring.objects.pod import Pod
-from mooring.objects.selector import Requirement, Selector, equality
+from moorage.cluster import PodMatch, label_index
+from moorage.cluster.label_index import PodChange, PodIndex
+from moorage.objects.pod import Pod
+from moorage.objects.selector import Requirement, Selector, equality
 from tests.builders import cluster, node, pod
 
 KEYS, VALUES = st.sampled_from("abc"), st.sampled_from("xyz")

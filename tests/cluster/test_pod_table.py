@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mooring.cluster import Cluster
-from mooring.objects.pod import Pod
+from moorage.cluster import Cluster
+from moorage.objects.pod import Pod
 from tests.builders import cluster, node, pod
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mooring.cluster import Cluster
-from mooring.objects.container import HostPort, ports_conflict
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from moorage.cluster import Cluster
+from moorage.objects.container import HostPort, ports_conflict
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
 from tests.builders import cluster, node, pod
 
 PORTS = st.tuples(

@@ -6,8 +6,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.cluster import Cluster, check
-from mooring.objects.pod import Pod
+from moorage.cluster import Cluster, check
+from moorage.objects.pod import Pod
 from tests.builders import cluster, node, pod
 from tests.strategies import pods
 

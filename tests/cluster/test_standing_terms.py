@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Cluster
-from mooring.cluster.standing_terms import TermKind
-from mooring.objects.pod import Pod
-from mooring.objects.workload import Namespace
+from moorage.cluster import Cluster
+from moorage.cluster.standing_terms import TermKind
+from moorage.objects.pod import Pod
+from moorage.objects.workload import Namespace
 from tests.builders import cluster, node, pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

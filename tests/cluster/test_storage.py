@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Change, Cluster, WhatIf, check
-from mooring.cluster.changes import EVERYWHERE
-from mooring.cluster.storage.objects import Binding, Reservation, Reservations
-from mooring.cluster.storage.use import NO_LIMIT
-from mooring.objects.storage import ClaimRef, PersistentVolume, StorageObject
-from mooring.objects.volume import Disk
+from moorage.cluster import Change, Cluster, WhatIf, check
+from moorage.cluster.changes import EVERYWHERE
+from moorage.cluster.storage.objects import Binding, Reservation, Reservations
+from moorage.cluster.storage.use import NO_LIMIT
+from moorage.objects.storage import ClaimRef, PersistentVolume, StorageObject
+from moorage.objects.volume import Disk
 from tests.builders import cluster, node
 from tests.storage_builders import (
     DRIVER,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from mooring.cluster import Cluster, WhatIf, check
-from mooring.cluster.arrays import MOST_SUM, Sums
-from mooring.objects.pod import Pod
-from mooring.objects.quantity import MOST_AMOUNT
+from moorage.cluster import Cluster, WhatIf, check
+from moorage.cluster.arrays import MOST_SUM, Sums
+from moorage.objects.pod import Pod
+from moorage.objects.quantity import MOST_AMOUNT
 from tests.builders import cluster, node, pod
 
 KINDS, PLACES = 2, 3

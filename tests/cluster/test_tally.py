@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.cluster import Cluster, PodMatch, tally as tally_module
-from mooring.objects.selector import EVERYTHING, Selector, equality
+from moorage.cluster import Cluster, PodMatch, tally as tally_module
+from moorage.objects.selector import EVERYTHING, Selector, equality
 from tests.builders import cluster, node, pod
 
 WEB = equality({"app": "web"})

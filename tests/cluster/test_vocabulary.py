@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mooring.cluster.labels import ABSENT, Vocabulary
+from moorage.cluster.labels import ABSENT, Vocabulary
 
 
 @dataclass(frozen=True)

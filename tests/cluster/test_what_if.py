@@ -6,11 +6,11 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-from mooring.cluster import Cluster, Nodes, WhatIf, check
-from mooring.cluster.usage import Usage
-from mooring.objects.container import HostPort
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from moorage.cluster import Cluster, Nodes, WhatIf, check
+from moorage.cluster.usage import Usage
+from moorage.objects.container import HostPort
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
 from tests.builders import cluster, node, pod
 from tests.strategies import columns_of, nodes, placed_pods, pods
 

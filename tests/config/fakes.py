@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from mooring.config import (
+from moorage.config import (
     ConfigError,
     Configuration,
     FeatureGates,
@@ -15,12 +15,12 @@ from mooring.config import (
     ProfileConfiguration,
     load_mapping,
 )
-from mooring.config.duration import Duration
-from mooring.documents.conversion import convert
-from mooring.documents.errors import Problems
-from mooring.objects.meta import Wire
-from mooring.objects.node_selector import NodeAffinityRules
-from mooring.objects.placement_rules import TopologySpreadConstraint
+from moorage.config.duration import Duration
+from moorage.documents.conversion import convert
+from moorage.documents.errors import Problems
+from moorage.objects.meta import Wire
+from moorage.objects.node_selector import NodeAffinityRules
+from moorage.objects.placement_rules import TopologySpreadConstraint
 
 
 class Resource(Wire, frozen=True):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.config import (
+from moorage.config import (
     ClientConnection,
     Duration,
     FeatureGates,
@@ -15,7 +15,7 @@ from mooring.config import (
     default,
     load,
 )
-from mooring.objects.node_selector import NodeAffinityRules
+from moorage.objects.node_selector import NodeAffinityRules
 from tests.config.fakes import (
     KNOWN,
     BalancedArgs,
@@ -77,7 +77,7 @@ def test_everything_can_be_said() -> None:
       leaseDuration: 1m30s
       renewDeadline: 60s
       retryPeriod: 500ms
-      resourceName: mooring
+      resourceName: moorage
       resourceNamespace: scheduling
     clientConnection: {{kubeconfig: /etc/kubeconfig, qps: 12.5, burst: 7, contentType: json}}
     enableProfiling: false
@@ -101,7 +101,7 @@ def test_everything_can_be_said() -> None:
         lease_duration=Duration(90 * 10**9),
         renew_deadline=Duration(60 * 10**9),
         retry_period=Duration(5 * 10**8),
-        resource_name="mooring",
+        resource_name="moorage",
         resource_namespace="scheduling",
     )
     assert configuration.client_connection == ClientConnection(

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.config import ConfigError, FeatureGates, load
-from mooring.engine import Engine
-from mooring.framework.profile import known_plugins
-from mooring.objects.pod_group import COSCHEDULING, GROUP_LABEL
-from mooring.plugins import REGISTRY
-from mooring.testing.builders import node, pod
-from mooring.testing.driver import Driver, bindings
+from moorage.config import ConfigError, FeatureGates, load
+from moorage.engine import Engine
+from moorage.framework.profile import known_plugins
+from moorage.objects.pod_group import COSCHEDULING, GROUP_LABEL
+from moorage.plugins import REGISTRY
+from moorage.testing.builders import node, pod
+from moorage.testing.driver import Driver, bindings
 from tests.engine.gangs import gang
 
 #: As the documents of scheduler-plugins have it.

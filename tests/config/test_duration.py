@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.config import Duration
+from moorage.config import Duration
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mooring.config import Extender, load
-from mooring.config.extenders import ExtenderTLS, ManagedResource, hide_keys
-from mooring.objects.container import Container, Resources
-from mooring.objects.pod_spec import PodSpec
-from mooring.objects.quantity import Quantity
+from moorage.config import Extender, load
+from moorage.config.extenders import ExtenderTLS, ManagedResource, hide_keys
+from moorage.objects.container import Container, Resources
+from moorage.objects.pod_spec import PodSpec
+from moorage.objects.quantity import Quantity
 from tests.config.fakes import KNOWN, FitArgs, loaded, only, refused
 
 V1 = "kubescheduler.config.k8s.io/v1"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.config import ConfigError, FeatureGates
+from moorage.config import ConfigError, FeatureGates
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
             id="locked",
         ),
         *(
-            pytest.param({gate: True}, f"{gate}: not supported by Mooring yet", id=gate)
+            pytest.param({gate: True}, f"{gate}: not supported by Moorage yet", id=gate)
             for gate in (
                 "CompositePodGroup",
                 "PodGroupPreemptionPolicy",
@@ -111,7 +111,7 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
             )
         ),
         *(
-            pytest.param({gate: False}, f"{gate}: cannot be switched off in Mooring", id=gate)
+            pytest.param({gate: False}, f"{gate}: cannot be switched off in Moorage", id=gate)
             for gate in (
                 "InPlacePodLevelResourcesVerticalScaling",
                 "MatchLabelKeysInPodTopologySpread",
@@ -146,7 +146,7 @@ def test_all_problems_are_told_at_once() -> None:
     assert [str(problem) for problem in caught.value.problems] == [
         "Nope: unknown feature gate",
         'CoexistPolicy: must be true or false, got ""',
-        "CompositePodGroup: not supported by Mooring yet",
+        "CompositePodGroup: not supported by Moorage yet",
         'EquivalenceCache: must be true or false, got "no"',
     ]
 
@@ -175,7 +175,7 @@ def test_a_gate_is_switched_off_honestly_or_not_at_all() -> None:
     fixed = {
         name
         for name, is_on in FeatureGates().items()
-        if is_on and _problem(name) == "cannot be switched off in Mooring"
+        if is_on and _problem(name) == "cannot be switched off in Moorage"
     }
     refused = {name for name, is_on in FeatureGates().items() if is_on and _problem(name)}
 

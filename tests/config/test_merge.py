@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.config import (
+from moorage.config import (
     POINTS,
     ConfigError,
     EnabledPlugin,
@@ -14,7 +14,7 @@ from mooring.config import (
     KnownPlugin,
     default,
 )
-from mooring.config.plugin_sets import PluginSet, expand, merge
+from moorage.config.plugin_sets import PluginSet, expand, merge
 from tests.config.fakes import KNOWN, loaded, names, off, on, only, weights
 
 PRE_FILTER = [

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.config import ConfigError, KnownPlugin, Problem, load
-from mooring.objects.meta import Wire
+from moorage.config import ConfigError, KnownPlugin, Problem, load
+from moorage.objects.meta import Wire
 from tests.config.fakes import KNOWN, off, on, refused
 
 V1 = "kubescheduler.config.k8s.io/v1"
@@ -187,8 +187,8 @@ def test_settings(settings: dict[str, Any], problem: str) -> None:
         pytest.param(
             {"plugins": {"multiPoint": on("GangScheduling")}},
             "profiles[0].plugins.multiPoint.enabled[0].name: "
-            'plugin "GangScheduling" is not supported by Mooring yet',
-            id="plugin of kube-scheduler that Mooring lacks",
+            'plugin "GangScheduling" is not supported by Moorage yet',
+            id="plugin of kube-scheduler that Moorage lacks",
         ),
         pytest.param(
             {"plugins": {"filter": on("EBSLimits")}},
@@ -234,12 +234,12 @@ def test_settings(settings: dict[str, Any], problem: str) -> None:
         ),
         pytest.param(
             {"plugins": {"placementGenerate": on("TopologyPlacementGenerator")}},
-            "profiles[0].plugins.placementGenerate: not supported by Mooring yet",
+            "profiles[0].plugins.placementGenerate: not supported by Moorage yet",
             id="placement generation",
         ),
         pytest.param(
             {"plugins": {"placementScore": off("*")}},
-            "profiles[0].plugins.placementScore: not supported by Mooring yet",
+            "profiles[0].plugins.placementScore: not supported by Moorage yet",
             id="placement scoring",
         ),
     ],
@@ -259,7 +259,7 @@ def test_a_default_plugin_that_is_not_known_may_be_disabled_but_not_named_otherw
 
     assert refused(profile, known=known) == [
         "profiles[0].pluginConfig[0].name: "
-        'plugin "DynamicResources" is not supported by Mooring yet'
+        'plugin "DynamicResources" is not supported by Moorage yet'
     ]
 
 

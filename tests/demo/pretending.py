@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from mooring.app.observations import Observations
-from mooring.client.api import Params
-from mooring.config import default
-from mooring.demo.demo_client import DemoClient, DemoPod, PodView
-from mooring.demo.demo_context import DemoContext
-from mooring.engine import Engine
-from mooring.engine.explain import Explanation
-from mooring.framework.profile import known_plugins
-from mooring.plugins import REGISTRY
+from moorage.app.observations import Observations
+from moorage.client.api import Params
+from moorage.config import default
+from moorage.demo.demo_client import DemoClient, DemoPod, PodView
+from moorage.demo.demo_context import DemoContext
+from moorage.engine import Engine
+from moorage.engine.explain import Explanation
+from moorage.framework.profile import known_plugins
+from moorage.plugins import REGISTRY
 
 Json = dict[str, Any]
 

@@ -11,13 +11,13 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from mooring.demo import MANIFESTS, CheckFailed, DemoContext
-from mooring.demo.chapters import CHAPTERS
-from mooring.demo.demo_client import DemoPod
-from mooring.demo.resource_chapters import DEVICES, DISKS, EXPLANATION, GPUS, PREEMPTION
-from mooring.demo.workload_chapters import DEPLOYMENT, EXCLUSIVE, GANGS, JOB
-from mooring.engine.explain import Explanation, Suggestion
-from mooring.framework.edits import LowerRequest
+from moorage.demo import MANIFESTS, CheckFailed, DemoContext
+from moorage.demo.chapters import CHAPTERS
+from moorage.demo.demo_client import DemoPod
+from moorage.demo.resource_chapters import DEVICES, DISKS, EXPLANATION, GPUS, PREEMPTION
+from moorage.demo.workload_chapters import DEPLOYMENT, EXCLUSIVE, GANGS, JOB
+from moorage.engine.explain import Explanation, Suggestion
+from moorage.framework.edits import LowerRequest
 from tests.demo.pretending import Heard, Script, demo, node, pod
 
 NODES = [node(f"{zone}{at}", zone) for zone in "abc" for at in range(3)]

@@ -6,13 +6,13 @@ from itertools import count
 
 import pytest
 
-from mooring.app.observations import Observations
-from mooring.config import default
-from mooring.demo.demo_context import read_figures
-from mooring.engine import Engine
-from mooring.engine.events import Applied
-from mooring.framework.profile import known_plugins
-from mooring.plugins import REGISTRY
+from moorage.app.observations import Observations
+from moorage.config import default
+from moorage.demo.demo_context import read_figures
+from moorage.engine import Engine
+from moorage.engine.events import Applied
+from moorage.framework.profile import known_plugins
+from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 
 # Each look at the clock is so much later than the one before.

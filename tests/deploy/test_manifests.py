@@ -13,18 +13,18 @@ import pytest
 import yaml
 from typer.main import get_group
 
-from mooring.app import metric_table
-from mooring.app.coexist_webhook import RAISE_PATH
-from mooring.cli import app
-from mooring.config import load
-from mooring.engine.registry import registry
-from mooring.framework.profile import known_plugins
-from mooring.objects import coexist
-from mooring.objects.custom import CustomKind
-from mooring.objects.kinds import KINDS, READ_KINDS
-from mooring.objects.pod import PLACED
-from mooring.plugins.counted.counted_args import ConfigMapCapacity
-from mooring.plugins.disk_io.disk_io_resource import KIND as DISK_IO
+from moorage.app import metric_table
+from moorage.app.coexist_webhook import RAISE_PATH
+from moorage.cli import app
+from moorage.config import load
+from moorage.engine.registry import registry
+from moorage.framework.profile import known_plugins
+from moorage.objects import coexist
+from moorage.objects.custom import CustomKind
+from moorage.objects.kinds import KINDS, READ_KINDS
+from moorage.objects.pod import PLACED
+from moorage.plugins.counted.counted_args import ConfigMapCapacity
+from moorage.plugins.disk_io.disk_io_resource import KIND as DISK_IO
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -55,7 +55,7 @@ def test_the_role_grants_no_wildcards_and_no_secrets() -> None:
 
 @pytest.mark.parametrize("overlay", ["base", "default-scheduler"])
 def test_the_configuration_can_be_loaded(overlay: str) -> None:
-    path = DEPLOY / overlay / "mooring.yaml"
+    path = DEPLOY / overlay / "moorage.yaml"
     configuration = load(path.read_text(), known=known_plugins(registry()), source=str(path))
 
     assert configuration.leader_election.leader_elect
@@ -222,7 +222,7 @@ def test_the_admission_policies_name_our_annotations_and_are_bound() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [DISK_IO, ConfigMapCapacity(namespace="mooring-system", name="counted-resources").custom_kind],
+    [DISK_IO, ConfigMapCapacity(namespace="moorage-system", name="counted-resources").custom_kind],
     ids=lambda kind: kind.kind,
 )
 def test_what_a_plugin_follows_has_a_component_with_a_role(kind: CustomKind) -> None:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import yaml
 
-from mooring.config import load_mapping
-from mooring.framework.profile import known_plugins
-from mooring.plugins import REGISTRY
+from moorage.config import load_mapping
+from moorage.framework.profile import known_plugins
+from moorage.plugins import REGISTRY
 from tests.docs.pages import DOCS, blocks
 from tests.docs.transcripts import ROOT, needs_kubectl, rewrite, steps, terminal
 
 PAGE = DOCS / "dynamic-resources.md"
 EXAMPLES = ROOT / "examples" / "dynamic-resources"
-CLUSTER = "mooring up --nodes examples/dynamic-resources/nodes.yaml --kubeconfig kubeconfig"
+CLUSTER = "moorage up --nodes examples/dynamic-resources/nodes.yaml --kubeconfig kubeconfig"
 
 
 @needs_kubectl

@@ -13,29 +13,29 @@ from typing import get_args
 
 import pytest
 
-from mooring.engine.explain import explain
-from mooring.framework.advice import Kind
+from moorage.engine.explain import explain
+from moorage.framework.advice import Kind
 from tests.builders import node, node_manifest, pod
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 from tests.cli.test_fit_workloads import workload
 from tests.docs.pages import DOCS, Block, blocks, languages, run
 from tests.explain.building import engine
 
 PAGE = DOCS / "explain.md"
-PROMPT = "$ mooring "
+PROMPT = "$ moorage "
 
 
 @pytest.fixture
-def mooring(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mooring:
-    return Mooring(monkeypatch, capsys)
+def moorage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Moorage:
+    return Moorage(monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("block", tuple(blocks(PAGE, "console")), ids=lambda block: str(block.line))
-def test_what_is_shown_is_what_is_printed(mooring: Mooring, block: Block) -> None:
+def test_what_is_shown_is_what_is_printed(moorage: Moorage, block: Block) -> None:
     asked, _, shown = block.text.partition("\n")
     assert asked.startswith(PROMPT)
 
-    assert mooring(*shlex.split(asked.removeprefix(PROMPT))).out == shown
+    assert moorage(*shlex.split(asked.removeprefix(PROMPT))).out == shown
 
 
 def test_the_code_runs() -> None:
@@ -54,17 +54,17 @@ def test_the_table_has_every_kind_of_suggestion() -> None:
 
 
 def test_the_command_of_the_ci_recipe_works(
-    mooring: Mooring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    moorage: Moorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """As the page has it, with a dump and a chart of our own."""
     (recipe,) = blocks(PAGE, "yaml")
-    command = recipe.text.split("| mooring ")[1].split()
+    command = recipe.text.split("| moorage ")[1].split()
     dump = json.dumps(node_manifest("a", cpu=4))
     (tmp_path / "dump.yaml.gz").write_bytes(gzip.compress(dump.encode()))
     chart = io.BytesIO(json.dumps(workload("Deployment")).encode())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=chart))
 
-    ended = mooring(*command)
+    ended = moorage(*command)
 
     assert (ended.code, ended.out) == (0, "::notice title=deployment shop/web::2 of 2 pods fit\n")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bench.cases import Job, read_jobs, select
-from mooring.bench.results import (
+from moorage.bench.cases import Job, read_jobs, select
+from moorage.bench.results import (
     DECISIONS,
     PROCESS_PROCESSOR,
     PROCESSOR,
@@ -25,7 +25,7 @@ RUN = {
     "python": "3.11",
     "commit": "abc",
     "date": "2026-01-02T03:04:05",
-    "command": "mooring bench",
+    "command": "moorage bench",
     "target": "engine",
 }
 
@@ -69,7 +69,7 @@ def test_the_slower_of_placing_and_rejecting_is_told(
         "",
         "two cores, Python 3.11, commit abc, 2026-01-02:",
         "",
-        "    mooring bench",
+        "    moorage bench",
     ]
 
 
@@ -77,9 +77,9 @@ def test_schedulers_are_side_by_side(tmp_path: Path) -> None:
     items = [
         each
         for workload, by, rate, micros in (
-            ("A/5000Nodes", "mooring", 900.4, 760),
+            ("A/5000Nodes", "moorage", 900.4, 760),
             ("A/5000Nodes", "kube-scheduler", 150, 12_345),
-            ("B/5000Nodes", "mooring", 800, 810),
+            ("B/5000Nodes", "moorage", 800, 810),
         )
         for each in (
             item(workload, THROUGHPUT, {"Average": rate}, scheduler=by),
@@ -89,7 +89,7 @@ def test_schedulers_are_side_by_side(tmp_path: Path) -> None:
     write_results(tmp_path / "results.json", DataItems(data_items=items, run=RUN))
 
     assert comparison_table(tmp_path).splitlines()[3:7] == [
-        "| pods/s (CPU per pod) | mooring | kube-scheduler |",
+        "| pods/s (CPU per pod) | moorage | kube-scheduler |",
         "| --- | ---: | ---: |",
         "| A/5000Nodes | 900 (0.8 ms) | 150 (12.3 ms) |",
         "| B/5000Nodes | 800 (0.8 ms) | - |",

@@ -30,7 +30,7 @@ def test_the_code_uses_a_word_of_the_glossary(term: str) -> None:
 
 @pytest.mark.parametrize("module", re.findall(r"`([a-z]+(?:\.[a-z_]+)+)", _TEXT))
 def test_a_module_of_the_glossary_exists(module: str) -> None:
-    path = ROOT / "src" / "mooring" / Path(*module.split("."))
+    path = ROOT / "src" / "moorage" / Path(*module.split("."))
     assert path.with_suffix(".py").exists() or path.is_dir()
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-import mooring
-from mooring.documents.errors import InputError
-from mooring.embedded.server import ServerSettings, serve
+import moorage
+from moorage.documents.errors import InputError
+from moorage.embedded.server import ServerSettings, serve
 from tests.builders import node_manifest, pod_manifest
 from tests.docs.pages import DOCS, blocks, run
 from tests.record.test_replay import record
@@ -34,7 +34,7 @@ def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_questions_leave_the_cluster_as_it_is() -> None:
-    cluster = mooring.read_cluster(DEMO)
+    cluster = moorage.read_cluster(DEMO)
     before = cluster.objects
 
     assert cluster.fit(pod_manifest("p", cpu=1), count=3).placed == 3
@@ -45,7 +45,7 @@ def test_questions_leave_the_cluster_as_it_is() -> None:
 
 
 def test_tables_have_a_row_per_object() -> None:
-    cluster = mooring.read_cluster(DEMO)
+    cluster = moorage.read_cluster(DEMO)
     nodes, pods = cluster.node_table(), cluster.pod_table()
 
     assert (len(nodes), len(pods)) == (6, 21)
@@ -54,7 +54,7 @@ def test_tables_have_a_row_per_object() -> None:
 
 
 def test_scores_are_rows_and_the_best_is_where_the_pod_goes() -> None:
-    cluster = mooring.ClusterSnapshot(()).add(
+    cluster = moorage.ClusterSnapshot(()).add(
         node_manifest("big", cpu=8),
         node_manifest("small", cpu=2),
         node_manifest("full", cpu="100m"),
@@ -85,7 +85,7 @@ def test_scores_are_rows_and_the_best_is_where_the_pod_goes() -> None:
     ],
 )
 def test_where_a_pod_goes(pod: str | dict[str, object], node: str) -> None:
-    cluster = mooring.ClusterSnapshot(()).add(
+    cluster = moorage.ClusterSnapshot(()).add(
         node_manifest("big", cpu=8),
         node_manifest("small", cpu=2),
         pod_manifest("runs", cpu=1, node="small"),
@@ -96,11 +96,11 @@ def test_where_a_pod_goes(pod: str | dict[str, object], node: str) -> None:
 
 
 def test_pods_that_go_elsewhere_in_another_cluster() -> None:
-    here = mooring.ClusterSnapshot(()).add(
+    here = moorage.ClusterSnapshot(()).add(
         node_manifest("big", cpu=8), pod_manifest("p", cpu=1), pod_manifest("q", cpu=4)
     )
     there = here.add(node_manifest("bigger", cpu=64))
-    without = mooring.ClusterSnapshot(()).add(pod_manifest("p", cpu=1), pod_manifest("q", cpu=4))
+    without = moorage.ClusterSnapshot(()).add(pod_manifest("p", cpu=1), pod_manifest("q", cpu=4))
 
     assert here.compare(here) == []
     assert here.compare(there) == [
@@ -114,13 +114,13 @@ def test_pods_that_go_elsewhere_in_another_cluster() -> None:
 
 
 def test_a_pod_that_fits_on_one_node_has_one_row_without_scores() -> None:
-    cluster = mooring.ClusterSnapshot(()).add(node_manifest("n"), pod_manifest("p", cpu=1))
+    cluster = moorage.ClusterSnapshot(()).add(node_manifest("n"), pod_manifest("p", cpu=1))
 
     assert cluster.score_table("default/p") == [{"node": "n", "total": 0}]
 
 
 def test_configurations_and_mistakes() -> None:
-    cluster = mooring.read_cluster(DEMO)
+    cluster = moorage.read_cluster(DEMO)
     raw = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
            "profiles": [{"schedulerName": "other"}]}  # fmt: skip
 
@@ -131,8 +131,8 @@ def test_configurations_and_mistakes() -> None:
 
 def test_importing_the_package_loads_next_to_nothing() -> None:
     """Neither our modules nor what is slow to load; time would depend on the machine."""
-    heavy = "mooring.", "numpy", "msgspec", "asyncio", "aiohttp", "yaml", "typer", "cel_expr"
-    code = f"import sys, mooring; print([m for m in sys.modules if m.startswith({heavy!r})])"
+    heavy = "moorage.", "numpy", "msgspec", "asyncio", "aiohttp", "yaml", "typer", "cel_expr"
+    code = f"import sys, moorage; print([m for m in sys.modules if m.startswith({heavy!r})])"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert ended.stdout == "[]\n"
@@ -140,17 +140,17 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
 
 def test_a_recording_and_a_live_cluster_are_read(tmp_path: Path) -> None:
     record(tmp_path / "run")
-    cluster = mooring.read_cluster(tmp_path / "run")
+    cluster = moorage.read_cluster(tmp_path / "run")
     assert ({node.name for node in cluster.nodes}, len(cluster.pods)) == ({"n0", "n1"}, 5)
-    assert mooring.ClusterSnapshot(()).run_trace(mooring.read_trace(tmp_path / "run")).nodes == 2
+    assert moorage.ClusterSnapshot(()).run_trace(moorage.read_trace(tmp_path / "run")).nodes == 2
 
-    async def read_live() -> mooring.ClusterSnapshot:
+    async def read_live() -> moorage.ClusterSnapshot:
         server = await serve(ServerSettings())
         try:
             server.api.create(server.api.kinds["nodes"], "", node_manifest("n"))
             (tmp_path / "kubeconfig").write_text(yaml.safe_dump(server.kubeconfig))
             # In another thread, as the loop of a notebook is busy, too.
-            return await asyncio.to_thread(mooring.read_live_cluster, tmp_path / "kubeconfig")
+            return await asyncio.to_thread(moorage.read_live_cluster, tmp_path / "kubeconfig")
         finally:
             await server.stop()
 

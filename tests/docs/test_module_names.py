@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src/mooring"
+SOURCE = ROOT / "src/moorage"
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
 PATH = re.compile(r"`((?:src|tests|tools|docs|deploy|examples|benchmarks)/[\w./-]+)`")
 # Such as `app.worker` or `engine.classes.batch`; `gangs.trial` is in the engine.

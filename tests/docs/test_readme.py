@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 from tests.docs.pages import DOCS, blocks
 
 README = DOCS.parent / "README.md"
@@ -21,7 +21,7 @@ def test_the_example_is_what_is_printed(
     asked, *shown = block.text.splitlines()
     monkeypatch.chdir(README.parent)
 
-    printed = iter(Mooring(monkeypatch, capsys)(*shlex.split(asked)[2:]).out.splitlines())
+    printed = iter(Moorage(monkeypatch, capsys)(*shlex.split(asked)[2:]).out.splitlines())
 
     assert len(shown) <= 12
     for line in shown:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.config import load
-from mooring.engine import Engine
-from mooring.engine.registry import registry
-from mooring.framework.profile import known_plugins
-from mooring.objects.custom import CustomObject
-from mooring.objects.decode import from_builtins
-from mooring.plugins.disk_io.disk_io_resource import (
+from moorage.config import load
+from moorage.engine import Engine
+from moorage.engine.registry import registry
+from moorage.framework.profile import known_plugins
+from moorage.objects.custom import CustomObject
+from moorage.objects.decode import from_builtins
+from moorage.plugins.disk_io.disk_io_resource import (
     BLOCK_SIZE,
     BLOCK_SIZES,
     KIND,
@@ -22,7 +22,7 @@ from mooring.plugins.disk_io.disk_io_resource import (
     WRITE,
     DiskIOHandle,
 )
-from mooring.plugins.disk_io.quiet_disk import QUIET
+from moorage.plugins.disk_io.quiet_disk import QUIET
 from tests.docs.pages import DOCS, blocks, languages, run
 
 PAGE = DOCS / "scheduler-cache-extension.md"

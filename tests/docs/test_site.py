@@ -29,7 +29,7 @@ def test_every_page_is_in_the_reading_order() -> None:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not find_spec("mkdocs"):
-        pytest.skip("pip install 'mooring[docs]'")
+        pytest.skip("pip install 'moorage[docs]'")
     made = tmp_path_factory.mktemp("site")
     build(made)
     return made
@@ -42,7 +42,7 @@ async def test_the_first_answer_is_as_wide_as_the_column(site: Path) -> None:
         page = await browser.new_page(viewport={"width": 1440, "height": 900})
         await page.goto((site / "index.html").as_uri())
         block = page.locator("pre code").first
-        await expect(block).to_contain_text("mooring explain")
+        await expect(block).to_contain_text("moorage explain")
         assert await block.evaluate("(each) => each.scrollWidth - each.clientWidth") == 0
         await browser.close()
 
@@ -90,7 +90,7 @@ async def test_search_works_on_pages_opened_from_a_disk(site: Path) -> None:
 
 def test_it_is_built_without_a_warning(site: Path) -> None:
     texts = json.loads((site / "search" / "search_index.json").read_text())["docs"]
-    assert any("mooring explain" in each["text"] for each in texts)
+    assert any("moorage explain" in each["text"] for each in texts)
     index = (site / "index.html").read_text()
     assert "googleapis" not in index
     assert (site / "docs" / "images" / "page.png").exists()

@@ -7,8 +7,8 @@ from operator import or_
 
 import pytest
 
-from mooring.cluster import Change
-from mooring.plugins import BUILTIN
+from moorage.cluster import Change
+from moorage.plugins import BUILTIN
 from tools.doc_tables import OPERATIONS, ROOT, TABLES, fill_tables
 
 

@@ -16,7 +16,7 @@ from tests.docs.transcripts import needs_kubectl, rewrite, steps, terminal
 PAGE = DOCS / "tutorial.md"
 ROOT = DOCS.parent
 POLICY = ROOT / "examples" / "tutorial" / "new_nodes_only.py"
-CLUSTER = "mooring up --nodes examples/embedded/nodes.yaml --kubeconfig kubeconfig"
+CLUSTER = "moorage up --nodes examples/embedded/nodes.yaml --kubeconfig kubeconfig"
 
 
 @needs_kubectl

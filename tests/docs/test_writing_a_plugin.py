@@ -7,10 +7,10 @@ from inspect import isabstract
 
 import pytest
 
-from mooring.config import load
-from mooring.engine.registry import registry
-from mooring.framework.plugin import Plugin
-from mooring.framework.profile import known_plugins
+from moorage.config import load
+from moorage.engine.registry import registry
+from moorage.framework.plugin import Plugin
+from moorage.framework.profile import known_plugins
 from tests.docs.pages import DOCS, Block, blocks, languages, run
 
 PAGE = DOCS / "writing-a-plugin.md"

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.config.configuration import ConfigurationDocument, PluginsDocument
-from mooring.config.duration import Duration
-from mooring.documents.conversion import check, convert
-from mooring.documents.errors import Problem, Problems
-from mooring.objects.meta import Wire
-from mooring.objects.quantity import Quantity
+from moorage.config.configuration import ConfigurationDocument, PluginsDocument
+from moorage.config.duration import Duration
+from moorage.documents.conversion import check, convert
+from moorage.documents.errors import Problem, Problems
+from moorage.objects.meta import Wire
+from moorage.objects.quantity import Quantity
 from tests.config.fakes import FitArgs, NodeAffinityArgs, SpreadArgs, converted
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.documents import files
-from mooring.documents.errors import InputError
-from mooring.documents.files import LineReader
-from mooring.simulate import verdicts
+from moorage.documents import files
+from moorage.documents.errors import InputError
+from moorage.documents.files import LineReader
+from moorage.simulate import verdicts
 
 
 def read(path: Path, content: bytes, *, keep_last: bool = False) -> tuple[list[bytes], bool]:

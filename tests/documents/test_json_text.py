@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.documents.json_text import DEEPEST, cut, empty_below, split_list
-from mooring.objects.custom import CustomKind
-from mooring.objects.decode import Identity, from_json, read_identity, reader, split_page
-from mooring.objects.kinds import READ_KINDS
-from mooring.objects.pod import Pod
+from moorage.documents.json_text import DEEPEST, cut, empty_below, split_list
+from moorage.objects.custom import CustomKind
+from moorage.objects.decode import Identity, from_json, read_identity, reader, split_page
+from moorage.objects.kinds import READ_KINDS
+from moorage.objects.pod import Pod
 
 # As deep as an API server accepts, and deeper.
 DEPTHS = (500, 1_000, 9_995, 100_000)

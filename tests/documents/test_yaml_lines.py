@@ -8,9 +8,9 @@ import pytest
 import yaml
 from hypothesis import example, given, strategies as st
 
-from mooring.documents.errors import InputError
-from mooring.documents.yaml_lines import DumpReader, NotPlainError
-from mooring.documents.yaml_text import _plain, _roots, documents
+from moorage.documents.errors import InputError
+from moorage.documents.yaml_lines import DumpReader, NotPlainError
+from moorage.documents.yaml_text import _plain, _roots, documents
 
 KEYS = st.one_of(st.from_regex(r"[a-z0-9./_-]{1,8}", fullmatch=True), st.sampled_from(["<<", "on"]))
 SCALARS = st.one_of(

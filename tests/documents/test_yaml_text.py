@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.config import load
-from mooring.documents.errors import ConfigError, DecodeError
-from mooring.documents.yaml_text import read_document
+from moorage.config import load
+from moorage.documents.errors import ConfigError, DecodeError
+from moorage.documents.yaml_text import read_document
 from tests.config.fakes import KNOWN
 
 

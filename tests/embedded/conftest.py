@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.embedded.server import Server, ServerSettings, serve
+from moorage.embedded.server import Server, ServerSettings, serve
 from tests.embedded.kubectl import BINARIES, Kubectl
 from tests.embedded.serving import TOKEN, Client, node, pod, served
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from mooring.embedded.server import Server
+from moorage.embedded.server import Server
 from tests.patience import PATIENCE_SECONDS
 
 #: kubectl of the path, and those that the variable names, parted as in a path.
 BINARIES = [
     found
-    for name in ("kubectl", *os.environ.get("MOORING_TEST_KUBECTLS", "").split(os.pathsep))
+    for name in ("kubectl", *os.environ.get("MOORAGE_TEST_KUBECTLS", "").split(os.pathsep))
     if name and (found := shutil.which(name))
 ]
 

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from mooring.embedded.server import Server, ServerSettings, serve
+from moorage.embedded.server import Server, ServerSettings, serve
 
 Json = dict[str, Any]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.adoption import AdoptionReport, Copied, adopt_all
-from mooring.embedded.controllers.runner import run_controllers
-from mooring.embedded.hollow.pod_life import KUBELET
+from moorage.embedded.adoption import AdoptionReport, Copied, adopt_all
+from moorage.embedded.controllers.runner import run_controllers
+from moorage.embedded.hollow.pod_life import KUBELET
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
 from tests.embedded.serving import node
 

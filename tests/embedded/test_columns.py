@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.api.column import duration
-from mooring.embedded.api.kind import ServedKinds
-from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.kinds.custom_resources import read_columns
+from moorage.embedded.api.column import duration
+from moorage.embedded.api.kind import ServedKinds
+from moorage.embedded.kinds.catalogue import catalogue
+from moorage.embedded.kinds.custom_resources import read_columns
 from tests.embedded.serving import pod
 
 KINDS = ServedKinds(catalogue())

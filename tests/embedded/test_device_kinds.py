@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.api.kind import ServedKinds
-from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.server import make_initial_objects
-from mooring.embedded.store.object_store import ObjectStore
+from moorage.embedded.api.kind import ServedKinds
+from moorage.embedded.api.object_api import ObjectApi
+from moorage.embedded.kinds.catalogue import catalogue
+from moorage.embedded.request_refusals import RequestRefused
+from moorage.embedded.server import make_initial_objects
+from moorage.embedded.store.object_store import ObjectStore
 from tests.embedded.device_objects import (
     CLAIMS,
     DEVICE_CLASSES,

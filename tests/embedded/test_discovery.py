@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.api.decoding import decode_known
-from mooring.embedded.api.schema import package_structs
-from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.kinds.custom_resources import BUILT_IN_GROUPS
-from mooring.objects.kinds import KINDS
+from moorage.embedded.api.decoding import decode_known
+from moorage.embedded.api.schema import package_structs
+from moorage.embedded.kinds.catalogue import catalogue
+from moorage.embedded.kinds.custom_resources import BUILT_IN_GROUPS
+from moorage.objects.kinds import KINDS
 from tests.embedded.serving import PODS, Client, pod
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from mooring.embedded.server import Server
+from moorage.embedded.server import Server
 from tests.embedded.serving import TOKEN, node, pod, service
 from tests.patience import PATIENCE_SECONDS, until_true
 

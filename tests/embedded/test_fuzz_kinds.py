@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from mooring.embedded.api.kind import ServedKind
-from mooring.embedded.api.schema import SchemaField, SchemaType, struct
-from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.server import Server
+from moorage.embedded.api.kind import ServedKind
+from moorage.embedded.api.schema import SchemaField, SchemaType, struct
+from moorage.embedded.kinds.catalogue import catalogue
+from moorage.embedded.server import Server
 from tests.embedded.serving import TOKEN, Json
 from tests.patience import PATIENCE_SECONDS
 

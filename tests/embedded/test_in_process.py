@@ -7,12 +7,12 @@ import asyncio
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.embedded.api.decoding import canonical
-from mooring.embedded.api.request_options import DeleteOptions, WriteOptions
-from mooring.embedded.kinds.subresources import bind, evict
-from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.store.queries import Selection, TableWatch, list_entries, read_fields
-from mooring.objects.quantity import Quantity
+from moorage.embedded.api.decoding import canonical
+from moorage.embedded.api.request_options import DeleteOptions, WriteOptions
+from moorage.embedded.kinds.subresources import bind, evict
+from moorage.embedded.request_refusals import RequestRefused
+from moorage.embedded.store.queries import Selection, TableWatch, list_entries, read_fields
+from moorage.objects.quantity import Quantity
 from tests.embedded.serving import Client, binding, node, pod
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.embedded.server import ServerSettings
+from moorage.embedded.server import ServerSettings
 from tests.embedded.serving import NODES, PODS, Client, node, pod, served
 from tests.patience import PATIENCE_SECONDS
 

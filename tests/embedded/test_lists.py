@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from mooring.embedded.server import ServerSettings
+from moorage.embedded.server import ServerSettings
 from tests.embedded.serving import NODES, PODS, Client, node, pod, served
 
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"

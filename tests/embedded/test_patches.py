@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.embedded.api.managed_fields import (
+from moorage.embedded.api.managed_fields import (
     FieldManager,
     from_tree,
     managers_of,
@@ -16,14 +16,14 @@ from mooring.embedded.api.managed_fields import (
     paths_of,
     to_tree,
 )
-from mooring.embedded.api.patches import json_patch, merge_patch, strategic_merge
-from mooring.embedded.api.schema import shape_of
-from mooring.embedded.api.server_side_apply import (
+from moorage.embedded.api.patches import json_patch, merge_patch, strategic_merge
+from moorage.embedded.api.schema import shape_of
+from moorage.embedded.api.server_side_apply import (
     AppliedConfiguration,
     apply_configuration,
     create_configuration,
 )
-from mooring.embedded.request_refusals import RequestRefused
+from moorage.embedded.request_refusals import RequestRefused
 from tests.embedded.serving import PODS, Client, pod
 
 Json = dict[str, Any]

@@ -13,18 +13,18 @@ import aiohttp
 import msgspec
 import pytest
 
-from mooring.embedded.controllers.runner import run_controllers
-from mooring.embedded.hollow.hollow_nodes import HollowNodes
-from mooring.embedded.hollow.pod_life import HollowSettings
-from mooring.embedded.server import ServerSettings, serve
-from mooring.embedded.store.journal import DataDirError, SqliteJournal
+from moorage.embedded.controllers.runner import run_controllers
+from moorage.embedded.hollow.hollow_nodes import HollowNodes
+from moorage.embedded.hollow.pod_life import HollowSettings
+from moorage.embedded.server import ServerSettings, serve
+from moorage.embedded.store.journal import DataDirError, SqliteJournal
 from tests.embedded.serving import MAPS, NODES, PODS, Client, binding, node, pod, served
 from tests.patience import PATIENCE_SECONDS
 
 SERVER = """
 import asyncio, sys
 from pathlib import Path
-from mooring.embedded.server import ServerSettings, serve
+from moorage.embedded.server import ServerSettings, serve
 
 async def main(folder):
     running = await serve(ServerSettings(tls=False, token="t", data_dir=folder / "data"))
@@ -370,7 +370,7 @@ async def test_a_folder_of_a_newer_format_is_refused(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "objects.sqlite")
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(DataDirError, match=r"objects\.sqlite: a newer Mooring made this"):
+    with pytest.raises(DataDirError, match=r"objects\.sqlite: a newer Moorage made this"):
         await serve(ServerSettings(tls=False, data_dir=tmp_path))
 
 

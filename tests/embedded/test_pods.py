@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.server import ServerSettings
+from moorage.embedded.server import ServerSettings
 from tests.embedded.serving import NODES, PODS, Client, Json, binding, node, pod, served
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.embedded.api.protobuf import read_protobuf
-from mooring.embedded.request_refusals import RequestRefused
+from moorage.embedded.api.protobuf import read_protobuf
+from moorage.embedded.request_refusals import RequestRefused
 from tests.embedded.serving import PODS, Client
 
 MEDIA = "application/vnd.kubernetes.protobuf"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.request_refusals import RequestRefused
+from moorage.embedded.request_refusals import RequestRefused
 from tests.embedded.serving import MAPS, NODES, PODS, SECRETS, SERVICES, Client, node, pod, service
 
 MAIN = {"name": "main", "image": "registry.example/app:1"}

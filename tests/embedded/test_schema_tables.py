@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.api.schema import KUBERNETES_VERSION
+from moorage.embedded.api.schema import KUBERNETES_VERSION
 from tools.schema_tables import TABLES, Schemas, Source, served_roots, tables
 
-CLONE = os.environ.get("MOORING_TEST_KUBERNETES", "")
+CLONE = os.environ.get("MOORAGE_TEST_KUBERNETES", "")
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 CORE = "io.k8s.api.core.v1"
@@ -119,7 +119,7 @@ def test_a_table_has_types_numbers_and_how_lists_are_merged() -> None:
     )
 
 
-@pytest.mark.skipif(not CLONE, reason="needs MOORING_TEST_KUBERNETES, a clone of Kubernetes")
+@pytest.mark.skipif(not CLONE, reason="needs MOORAGE_TEST_KUBERNETES, a clone of Kubernetes")
 def test_the_tables_are_what_the_tool_makes_again() -> None:
     made = tables(Source(Path(CLONE), f"v{KUBERNETES_VERSION}"), served_roots())
 

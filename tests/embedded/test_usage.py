@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.embedded.kinds.usage_kinds import USAGE
+from moorage.embedded.kinds.usage_kinds import USAGE
 from tests.embedded.serving import NODES, PODS, Client, Json, node, pod
 
 ROOT = "/apis/metrics.k8s.io/v1beta1"

@@ -7,14 +7,14 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from mooring.embedded.api.kind import ServedKinds
-from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.request_options import DeleteOptions
-from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.request_refusals import RequestRefused
-from mooring.embedded.server import ServerSettings, make_initial_objects
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.queries import Selection, TableWatch, list_entries, read_labels
+from moorage.embedded.api.kind import ServedKinds
+from moorage.embedded.api.object_api import ObjectApi
+from moorage.embedded.api.request_options import DeleteOptions
+from moorage.embedded.kinds.catalogue import catalogue
+from moorage.embedded.request_refusals import RequestRefused
+from moorage.embedded.server import ServerSettings, make_initial_objects
+from moorage.embedded.store.object_store import ObjectStore
+from moorage.embedded.store.queries import Selection, TableWatch, list_entries, read_labels
 from tests.embedded.serving import PODS, Client, pod, served
 from tests.patience import PATIENCE_SECONDS, until_true
 

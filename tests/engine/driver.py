@@ -1,14 +1,14 @@
-"""The driver of `mooring.testing`; every engine is checked when a test ends."""
+"""The driver of `moorage.testing`; every engine is checked when a test ends."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from mooring.engine import Engine
-from mooring.framework.plugin import Plugin
-from mooring.objects.kinds import Object
-from mooring.testing.driver import (
+from moorage.engine import Engine
+from moorage.framework.plugin import Plugin
+from moorage.objects.kinds import Object
+from moorage.testing.driver import (
     Driver,
     bindings,
     conditions,
@@ -40,7 +40,7 @@ engines: list[Engine] = []
 def engine(
     *plugins: type[Plugin], gates: Mapping[str, bool] | None = None, **config: Any
 ) -> Engine:
-    """Makes an engine as `mooring.testing` does, and has it checked when the test ends."""
+    """Makes an engine as `moorage.testing` does, and has it checked when the test ends."""
     made = make_engine(*plugins, gates=gates, **config)
     builders.made.append(made.cluster)
     engines.append(made)

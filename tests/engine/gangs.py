@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.objects.kinds import Object
-from mooring.objects.pod import Pod
-from mooring.objects.pod_group import V1BETA1, PodGroup
-from mooring.testing.builders import pod
-from mooring.testing.driver import Driver, drive
+from moorage.objects.kinds import Object
+from moorage.objects.pod import Pod
+from moorage.objects.pod_group import V1BETA1, PodGroup
+from moorage.testing.builders import pod
+from moorage.testing.driver import Driver, drive
 
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True, "Coscheduling": True}
 

@@ -11,13 +11,13 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from mooring.engine.actions import BindPod, encode
-from mooring.engine.events import Applied, BindingFailed, Event, Removed
-from mooring.objects.node import ZONE
-from mooring.objects.pod import Pod
-from mooring.objects.selector import equality
-from mooring.objects.workload import Service
-from mooring.world import World
+from moorage.engine.actions import BindPod, encode
+from moorage.engine.events import Applied, BindingFailed, Event, Removed
+from moorage.objects.node import ZONE
+from moorage.objects.pod import Pod
+from moorage.objects.selector import equality
+from moorage.objects.workload import Service
+from moorage.world import World
 from tests.builders import node, pod
 from tests.engine.driver import engine
 

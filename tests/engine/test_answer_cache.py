@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tracemalloc
 
-from mooring.config import load_mapping
-from mooring.engine.classes.answer_cache import AnswerCache, Key
-from mooring.engine.classes.classes import ClassSettings
-from mooring.engine.classes.statistics import Flush, Statistics
-from mooring.engine.engine import Engine
-from mooring.engine.events import Applied, Removed
-from mooring.framework.profile import known_plugins
-from mooring.plugins import REGISTRY
+from moorage.config import load_mapping
+from moorage.engine.classes.answer_cache import AnswerCache, Key
+from moorage.engine.classes.classes import ClassSettings
+from moorage.engine.classes.statistics import Flush, Statistics
+from moorage.engine.engine import Engine
+from moorage.engine.events import Applied, Removed
+from moorage.framework.profile import known_plugins
+from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 
 

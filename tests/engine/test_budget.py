@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.engine import budget
-from mooring.engine.actions import PatchPodStatus, RecordEvent
-from mooring.engine.classes.classes import ClassSettings
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.plugins.inter_pod_affinity import affinity_hints
-from mooring.plugins.node_affinity import NodeAffinity
+from moorage.engine import budget
+from moorage.engine.actions import PatchPodStatus, RecordEvent
+from moorage.engine.classes.classes import ClassSettings
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.plugins.inter_pod_affinity import affinity_hints
+from moorage.plugins.node_affinity import NodeAffinity
 from tests.builders import node, pod
 from tests.engine.driver import Driver, engine, only
 from tests.storage_builders import claiming, pv, pvc, storage_class

@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from mooring.cluster import Nodes, RowFacts, Rows
-from mooring.engine.classes.batch import Turns
-from mooring.engine.classes.parts import Asked, ScoreColumn
-from mooring.engine.classes.scores import ClassScores
-from mooring.framework.plugin import Reduction, Rescore, Score, Scores
+from moorage.cluster import Nodes, RowFacts, Rows
+from moorage.engine.classes.batch import Turns
+from moorage.engine.classes.parts import Asked, ScoreColumn
+from moorage.engine.classes.scores import ClassScores
+from moorage.framework.plugin import Reduction, Rescore, Score, Scores
 
 COUNT = 6
 UNFIT = 1

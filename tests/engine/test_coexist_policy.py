@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.documents.errors import ConfigError
-from mooring.engine.actions import BindPod
-from mooring.engine.classes.statistics import DecisionPath
-from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS, admit
-from mooring.objects.kinds import Object
-from mooring.objects.pod import PLACED
+from moorage.documents.errors import ConfigError
+from moorage.engine.actions import BindPod
+from moorage.engine.classes.statistics import DecisionPath
+from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS, admit
+from moorage.objects.kinds import Object
+from moorage.objects.pod import PLACED
 from tests.builders import node, pod
 from tests.coexisting import (
     ANNOTATED,
@@ -296,14 +296,14 @@ def test_a_new_node_wakes() -> None:
 
 
 def test_a_pod_with_an_unknown_policy_waits_for_a_right_one() -> None:
-    odd = pod("odd", metadata={"annotations": {"scheduling.mooring.dev/coexist-policy": "Alone"}})
+    odd = pod("odd", metadata={"annotations": {"scheduling.moorage.dev/coexist-policy": "Alone"}})
     run = settled(node("n"), odd)
 
     told = conditions(run.story)["odd"]
     assert told.reason == "Unschedulable"
     assert told.message.startswith(
         "0/1 nodes are available: pod failed CoexistPolicy: "
-        "annotation scheduling.mooring.dev/coexist-policy must be "
+        "annotation scheduling.moorage.dev/coexist-policy must be "
         'Any or DaemonsetAndStaticPods, got "Alone".'
     )
     run.now += 30

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from mooring.cluster import check
-from mooring.config import default
-from mooring.documents.conversion import to_struct
-from mooring.engine import Engine
-from mooring.engine.actions import BindPod, PodRef, ReleaseClaim, RevokeClaims, WriteClaims
-from mooring.engine.events import (
+from moorage.cluster import check
+from moorage.config import default
+from moorage.documents.conversion import to_struct
+from moorage.engine import Engine
+from moorage.engine.actions import BindPod, PodRef, ReleaseClaim, RevokeClaims, WriteClaims
+from moorage.engine.events import (
     Applied,
     BindingFailed,
     Bound,
@@ -28,10 +28,10 @@ from mooring.engine.events import (
     ReleaseFailed,
     Removed,
 )
-from mooring.framework.profile import known_plugins
-from mooring.objects.pod import Pod
-from mooring.objects.resource_claim import EXTENDED_CLAIM, Allocation, ClaimUser, ResourceClaim
-from mooring.plugins import REGISTRY
+from moorage.framework.profile import known_plugins
+from moorage.objects.pod import Pod
+from moorage.objects.resource_claim import EXTENDED_CLAIM, Allocation, ClaimUser, ResourceClaim
+from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.device_builders import claim, device_class, resource_slice
 

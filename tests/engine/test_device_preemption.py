@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from mooring.config import default, load_mapping
-from mooring.config.configuration import API_VERSION, KIND
-from mooring.engine import Engine
-from mooring.engine.actions import Action, EvictPod, PatchPodStatus
-from mooring.engine.events import Evicted, Removed
-from mooring.framework.profile import known_plugins
-from mooring.objects.pod import Pod
-from mooring.objects.resource_claim import ClaimUser, ResourceClaim
-from mooring.plugins import REGISTRY
-from mooring.world import World
+from moorage.config import default, load_mapping
+from moorage.config.configuration import API_VERSION, KIND
+from moorage.engine import Engine
+from moorage.engine.actions import Action, EvictPod, PatchPodStatus
+from moorage.engine.events import Evicted, Removed
+from moorage.framework.profile import known_plugins
+from moorage.objects.pod import Pod
+from moorage.objects.resource_claim import ClaimUser, ResourceClaim
+from moorage.plugins import REGISTRY
+from moorage.world import World
 from tests.builders import node, pod
 from tests.device_builders import (
     claim,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.config import Duration, default
-from mooring.engine import Engine
-from mooring.engine.actions import (
+from moorage.config import Duration, default
+from moorage.engine import Engine
+from moorage.engine.actions import (
     Action,
     BindPod,
     PatchPodStatus,
@@ -18,17 +18,17 @@ from mooring.engine.actions import (
     RevokeClaims,
     WriteClaims,
 )
-from mooring.engine.events import Applied, BindingFailed, ClaimsWritten, ReleaseFailed
-from mooring.framework.observe import Observer
-from mooring.framework.profile import known_plugins
-from mooring.objects.pod import Pod
-from mooring.objects.resource_claim import EXTENDED_CLAIM, FINALIZER, ResourceClaim
-from mooring.plugins import REGISTRY
-from mooring.plugins.dynamic_resources.dynamic_resources import (
+from moorage.engine.events import Applied, BindingFailed, ClaimsWritten, ReleaseFailed
+from moorage.framework.observe import Observer
+from moorage.framework.profile import known_plugins
+from moorage.objects.pod import Pod
+from moorage.objects.resource_claim import EXTENDED_CLAIM, FINALIZER, ResourceClaim
+from moorage.plugins import REGISTRY
+from moorage.plugins.dynamic_resources.dynamic_resources import (
     DynamicResources,
     DynamicResourcesArgs,
 )
-from mooring.world import World
+from moorage.world import World
 from tests.builders import node, pod
 from tests.device_builders import (
     claim,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from mooring.engine.classes.batch import DomainBatch, LevelBatch, Turns
+from moorage.engine.classes.batch import DomainBatch, LevelBatch, Turns
 
 TOTALS = st.lists(st.integers(0, 3), min_size=1, max_size=6)
 

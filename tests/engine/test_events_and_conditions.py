@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.engine.actions import (
+from moorage.engine.actions import (
     PatchPodStatus,
     PodRef,
     PodScheduledCondition,
@@ -16,7 +16,7 @@ from mooring.engine.actions import (
     encode,
     truncate,
 )
-from mooring.objects.coexist import ANNOTATION
+from moorage.objects.coexist import ANNOTATION
 from tests.builders import node, pod
 from tests.engine.driver import conditions, driver, notes, only
 

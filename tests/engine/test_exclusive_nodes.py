@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Change
-from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS, GROUP, LIMIT_LABEL
-from mooring.objects.decode import from_builtins
-from mooring.objects.kinds import Object
-from mooring.objects.pod import Pod
-from mooring.plugins.coexist_policy import CoexistPolicy
-from mooring.testing import Driver, conditions, drive, evictions, make_engine
+from moorage.cluster import Change
+from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS, GROUP, LIMIT_LABEL
+from moorage.objects.decode import from_builtins
+from moorage.objects.kinds import Object
+from moorage.objects.pod import Pod
+from moorage.plugins.coexist_policy import CoexistPolicy
+from moorage.testing import Driver, conditions, drive, evictions, make_engine
 from tests.builders import node, pod
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "j", "controller": True}

@@ -9,26 +9,26 @@ from typing import Any, Self
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mooring.cluster import ExtendedCache, HandleRegistry, Informer, NodeView
-from mooring.cluster.extended.resources import extended_figures
-from mooring.engine.actions import Report
-from mooring.framework.plugin import NodeFilter
-from mooring.objects.custom import CustomObject
-from mooring.objects.pod import Pod
-from mooring.plugins.disk_io.disk_io import DiskIO
-from mooring.plugins.disk_io.disk_io_resource import (
+from moorage.cluster import ExtendedCache, HandleRegistry, Informer, NodeView
+from moorage.cluster.extended.resources import extended_figures
+from moorage.engine.actions import Report
+from moorage.framework.plugin import NodeFilter
+from moorage.objects.custom import CustomObject
+from moorage.objects.pod import Pod
+from moorage.plugins.disk_io.disk_io import DiskIO
+from moorage.plugins.disk_io.disk_io_resource import (
     BLOCK_SIZES,
     DISK_IO,
     KIND,
     Bandwidth,
     estimate,
 )
-from mooring.plugins.disk_io.quiet_disk import QuietDisk
+from moorage.plugins.disk_io.quiet_disk import QuietDisk
 from tests.builders import node, pod
 from tests.engine.driver import Driver, conditions, driver, evictions, only
 from tests.extended_fakes import SLOTS, SlotsHandle, custom, status, using
 
-READ, WRITE = "diskio.mooring.dev/read", "diskio.mooring.dev/write"
+READ, WRITE = "diskio.moorage.dev/read", "diskio.moorage.dev/write"
 
 
 def disk(name: str, read: int, write: int = 100) -> CustomObject:
@@ -206,7 +206,7 @@ def test_problems_are_told_once_as_reports() -> None:
 
     assert first == [
         f"extended resource {DISK_IO}: pod default/bad: add_pod: DecodeError: "
-        'annotation diskio.mooring.dev/read: must be a quantity, got "much"',
+        'annotation diskio.moorage.dev/read: must be a quantity, got "much"',
         "NodeDiskIOStatus b: spec.nodeName: is required",
     ]
     assert only(made.step(), Report) == []

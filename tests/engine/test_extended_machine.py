@@ -16,11 +16,11 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from numpy.typing import NDArray
 
-from mooring.cluster import HandleRegistry, Nodes, Rows, check
-from mooring.engine.actions import Action, BindPod, EvictPod, Report
-from mooring.engine.events import Applied, BindingFailed, Bound, Evicted, EvictionFailed, Removed
-from mooring.framework.attempt import Failed
-from mooring.framework.plugin import (
+from moorage.cluster import HandleRegistry, Nodes, Rows, check
+from moorage.engine.actions import Action, BindPod, EvictPod, Report
+from moorage.engine.events import Applied, BindingFailed, Bound, Evicted, EvictionFailed, Removed
+from moorage.framework.attempt import Failed
+from moorage.framework.plugin import (
     Filter,
     NoRemedy,
     Permit,
@@ -32,13 +32,13 @@ from mooring.framework.plugin import (
     Scores,
     Sign,
 )
-from mooring.framework.profile import Profile
-from mooring.framework.status import Code, Reason
-from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action as Happened, Resource, Wakeup, on
-from mooring.objects.custom import CustomObject
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from moorage.framework.profile import Profile
+from moorage.framework.status import Code, Reason
+from moorage.framework.verdict import Verdict
+from moorage.framework.wakeups import Action as Happened, Resource, Wakeup, on
+from moorage.objects.custom import CustomObject
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
 from tests.builders import node
 from tests.engine.driver import engine
 from tests.extended_fakes import SLOTS, ColumnsHandle, Slots, SlotsHandle, slots, status, using

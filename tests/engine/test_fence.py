@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Cluster, check
-from mooring.cluster.inventory import Images, PortColumns, VisitOrder
-from mooring.cluster.labels import LabelColumns
-from mooring.cluster.pods import PodTable
-from mooring.cluster.standing_terms import StandingTerms
-from mooring.cluster.storage.objects import Storage
-from mooring.cluster.storage.use import VolumeUse
-from mooring.cluster.tally import Tallies
-from mooring.engine.actions import Report
-from mooring.engine.classes.classes import Classes
-from mooring.engine.events import BindingFailed, Bound
-from mooring.objects.decode import from_builtins
-from mooring.objects.node import HOSTNAME
-from mooring.objects.pod import Pod
-from mooring.queue import Queue
+from moorage.cluster import Cluster, check
+from moorage.cluster.inventory import Images, PortColumns, VisitOrder
+from moorage.cluster.labels import LabelColumns
+from moorage.cluster.pods import PodTable
+from moorage.cluster.standing_terms import StandingTerms
+from moorage.cluster.storage.objects import Storage
+from moorage.cluster.storage.use import VolumeUse
+from moorage.cluster.tally import Tallies
+from moorage.engine.actions import Report
+from moorage.engine.classes.classes import Classes
+from moorage.engine.events import BindingFailed, Bound
+from moorage.objects.decode import from_builtins
+from moorage.objects.node import HOSTNAME
+from moorage.objects.pod import Pod
+from moorage.queue import Queue
 from tests.builders import node, pod
 from tests.engine.driver import Driver, bindings, conditions, driver, engines, only
 from tests.storage_builders import pv, pvc, storage_class

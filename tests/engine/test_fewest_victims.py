@@ -11,14 +11,14 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from mooring.config import GangPolicy
-from mooring.engine.gangs.group_decision import GroupDecision
-from mooring.objects.decode import from_builtins
-from mooring.plugins import REGISTRY
-from mooring.simulate.conformance import make_engine, walk_groups
-from mooring.simulate.verdicts import read_scenarios
-from mooring.testing.builders import node, pod
-from mooring.testing.driver import Driver, evictions
+from moorage.config import GangPolicy
+from moorage.engine.gangs.group_decision import GroupDecision
+from moorage.objects.decode import from_builtins
+from moorage.plugins import REGISTRY
+from moorage.simulate.conformance import make_engine, walk_groups
+from moorage.simulate.verdicts import read_scenarios
+from moorage.testing.builders import node, pod
+from moorage.testing.driver import Driver, evictions
 from tests.engine.gangs import drive_gangs, gang, members
 
 FEWEST = [{"schedulerName": "default-scheduler", "gangs": {"victims": "fewest"}}]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import weakref
 
-from mooring.cluster import Nodes
-from mooring.testing import drive
+from moorage.cluster import Nodes
+from moorage.testing import drive
 from tests.builders import node, pod
 
 

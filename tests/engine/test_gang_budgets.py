@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mooring.engine import budget
-from mooring.engine.actions import PatchPodGroupStatus
-from mooring.engine.gangs import group_preemption
-from mooring.engine.gangs.group_result import MemberResult
-from mooring.engine.gangs.trial import Trial
-from mooring.engine.gangs.victim_choice import VictimChoice
-from mooring.framework.observe import UNOBSERVED
-from mooring.framework.victim_units import find_units
-from mooring.objects.pod import Pod
-from mooring.testing.builders import node, pod
-from mooring.testing.driver import Driver, bindings, conditions, evictions, nominations, only
+from moorage.engine import budget
+from moorage.engine.actions import PatchPodGroupStatus
+from moorage.engine.gangs import group_preemption
+from moorage.engine.gangs.group_result import MemberResult
+from moorage.engine.gangs.trial import Trial
+from moorage.engine.gangs.victim_choice import VictimChoice
+from moorage.framework.observe import UNOBSERVED
+from moorage.framework.victim_units import find_units
+from moorage.objects.pod import Pod
+from moorage.testing.builders import node, pod
+from moorage.testing.driver import Driver, bindings, conditions, evictions, nominations, only
 from tests.engine.gangs import drive_gangs, gang, members
 
 HIGH = {"priority": 10}

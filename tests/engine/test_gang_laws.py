@@ -9,19 +9,19 @@ from zlib import crc32
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mooring.cluster import Nodes, check
-from mooring.engine.actions import Action, BindPod
-from mooring.engine.classes.statistics import DecisionPath
-from mooring.engine.cycle import Found, Window, decide
-from mooring.engine.events import Applied, BindingFailed
-from mooring.engine.gangs import best_domain
-from mooring.engine.gangs.group_decision import GroupDecision
-from mooring.engine.gangs.group_result import Domain
-from mooring.engine.gangs.key_domains import find_changed
-from mooring.framework.attempt import Failed
-from mooring.objects.pod import Pod
-from mooring.testing.builders import node, pod
-from mooring.testing.driver import Driver, bindings, drive, only
+from moorage.cluster import Nodes, check
+from moorage.engine.actions import Action, BindPod
+from moorage.engine.classes.statistics import DecisionPath
+from moorage.engine.cycle import Found, Window, decide
+from moorage.engine.events import Applied, BindingFailed
+from moorage.engine.gangs import best_domain
+from moorage.engine.gangs.group_decision import GroupDecision
+from moorage.engine.gangs.group_result import Domain
+from moorage.engine.gangs.key_domains import find_changed
+from moorage.framework.attempt import Failed
+from moorage.objects.pod import Pod
+from moorage.testing.builders import node, pod
+from moorage.testing.driver import Driver, bindings, drive, only
 from tests.engine.gangs import GATES, drive_gangs, gang, members
 
 RACKS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=6)

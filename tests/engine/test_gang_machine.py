@@ -7,14 +7,14 @@ from collections.abc import Callable
 from hypothesis import given, settings, strategies as st
 from msgspec.structs import replace
 
-from mooring.cluster import check
-from mooring.engine.actions import Action, BindPod, EvictPod
-from mooring.engine.events import BindingFailed
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.objects.pod_group import PodGroup
-from mooring.testing.builders import node, pod
-from mooring.testing.driver import Driver
+from moorage.cluster import check
+from moorage.engine.actions import Action, BindPod, EvictPod
+from moorage.engine.events import BindingFailed
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.objects.pod_group import PodGroup
+from moorage.testing.builders import node, pod
+from moorage.testing.driver import Driver
 from tests.engine.gangs import drive_gangs, gang, members
 
 _NODES = 3

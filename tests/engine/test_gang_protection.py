@@ -6,10 +6,10 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from mooring.engine.actions import RecordEvent
-from mooring.objects.pod import Pod
-from mooring.testing.builders import node, pod
-from mooring.testing.driver import Driver, conditions, drive, only
+from moorage.engine.actions import RecordEvent
+from moorage.objects.pod import Pod
+from moorage.testing.builders import node, pod
+from moorage.testing.driver import Driver, conditions, drive, only
 from tests.engine.gangs import GATES, drive_gangs, gang, members
 
 PROTECTED = {

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.engine.actions import BindPod, EvictPod, PatchPodGroupStatus, RecordEvent
-from mooring.engine.events import BindingFailed
-from mooring.objects.pod_group import COSCHEDULING, GROUP_LABEL, V1ALPHA2
-from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.testing.builders import node, pod
-from mooring.testing.driver import (
+from moorage.engine.actions import BindPod, EvictPod, PatchPodGroupStatus, RecordEvent
+from moorage.engine.events import BindingFailed
+from moorage.objects.pod_group import COSCHEDULING, GROUP_LABEL, V1ALPHA2
+from moorage.plugins.node_resources_fit import NodeResourcesFit
+from moorage.testing.builders import node, pod
+from moorage.testing.driver import (
     Driver,
     bindings,
     conditions,

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from hypothesis import example, given, settings, strategies as st
 
-from mooring.cluster.pods import LesserPods
-from mooring.engine.cycle import decide
-from mooring.framework.attempt import Failed
-from mooring.objects.pod import Pod
-from mooring.objects.selector import LabelSelector, compile_selector
-from mooring.objects.workload import PodDisruptionBudget
-from mooring.plugins.preemption.preemption_dry_run import DryRun
-from mooring.testing.builders import node, pod
+from moorage.cluster.pods import LesserPods
+from moorage.engine.cycle import decide
+from moorage.framework.attempt import Failed
+from moorage.objects.pod import Pod
+from moorage.objects.selector import LabelSelector, compile_selector
+from moorage.objects.workload import PodDisruptionBudget
+from moorage.plugins.preemption.preemption_dry_run import DryRun
+from moorage.testing.builders import node, pod
 from tests.engine.gangs import drive_gangs, gang
 
 RUNNING = st.lists(

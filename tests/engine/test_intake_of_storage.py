@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.config import default
-from mooring.engine import Engine
-from mooring.engine.events import Applied, Removed
-from mooring.framework.profile import known_plugins
-from mooring.framework.wakeups import Action
-from mooring.objects.storage import StorageObject
-from mooring.plugins import REGISTRY
-from mooring.queue.object_events import object_event
+from moorage.config import default
+from moorage.engine import Engine
+from moorage.engine.events import Applied, Removed
+from moorage.framework.profile import known_plugins
+from moorage.framework.wakeups import Action
+from moorage.objects.storage import StorageObject
+from moorage.plugins import REGISTRY
+from moorage.queue.object_events import object_event
 from tests.builders import node
 from tests.storage_builders import (
     attachment,

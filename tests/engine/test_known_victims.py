@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given, settings
 from msgspec import structs
 
-from mooring.engine import Engine
-from mooring.engine.cycle import decide
-from mooring.framework.attempt import Failed
-from mooring.framework.plugin import UNSIGNABLE
-from mooring.objects.node import HOSTNAME
-from mooring.objects.pod import Pod
-from mooring.objects.selector import equality
-from mooring.objects.workload import PodDisruptionBudget
-from mooring.plugins.preemption.default_preemption import (
+from moorage.engine import Engine
+from moorage.engine.cycle import decide
+from moorage.framework.attempt import Failed
+from moorage.framework.plugin import UNSIGNABLE
+from moorage.objects.node import HOSTNAME
+from moorage.objects.pod import Pod
+from moorage.objects.selector import equality
+from moorage.objects.workload import PodDisruptionBudget
+from moorage.plugins.preemption.default_preemption import (
     DefaultPreemption,
     DefaultPreemptionArgs,
 )
-from mooring.plugins.preemption.known_victims import VictimColumns
-from mooring.plugins.volumes.node_volume_limits import NodeVolumeLimits
+from moorage.plugins.preemption.known_victims import VictimColumns
+from moorage.plugins.volumes.node_volume_limits import NodeVolumeLimits
 from tests.builders import node, pod
 from tests.engine.driver import engine
 from tests.storage_builders import claiming, pv, pvc

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework.plugin import UNSIGNABLE
-from mooring.objects.node import ZONE
-from mooring.plugins.node_name import NodeName
-from mooring.testing import Driver
+from moorage.framework.plugin import UNSIGNABLE
+from moorage.objects.node import ZONE
+from moorage.plugins.node_name import NodeName
+from moorage.testing import Driver
 from tests.builders import node, pod
 from tests.engine.driver import driver
 from tests.storage_builders import claiming, csi_node, pv, pvc

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.objects.pod import Pod
+from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.engine.driver import bindings, driver, nominations
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mooring.cluster import Nodes, NodeView, Rows
-from mooring.engine.actions import BindPod, PatchPodStatus, PodRef, RecordEvent
-from mooring.engine.events import BindingFailed, Bound, Event, PermitRefused, Permitted
-from mooring.framework.plugin import (
+from moorage.cluster import Nodes, NodeView, Rows
+from moorage.engine.actions import BindPod, PatchPodStatus, PodRef, RecordEvent
+from moorage.engine.events import BindingFailed, Bound, Event, PermitRefused, Permitted
+from moorage.framework.plugin import (
     NodeFilter,
     NodeScore,
     NoRemedy,
@@ -25,8 +25,8 @@ from mooring.framework.plugin import (
     Reserve,
     Wait,
 )
-from mooring.framework.status import Code, Rejected
-from mooring.objects.pod import Pod
+from moorage.framework.status import Code, Rejected
+from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.engine.driver import (
     Driver,

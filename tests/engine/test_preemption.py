@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.cluster import Change, Nodes, Rows
-from mooring.engine.actions import EvictPod, PodRef, RecordEvent
-from mooring.engine.classes.classes import ClassSettings
-from mooring.engine.events import Evicted, EvictionFailed
-from mooring.framework.plugin import Filter, Permit, Plugin, Wait
-from mooring.framework.verdict import Verdict
-from mooring.objects.decode import from_builtins
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.plugins.preemption import preemption_dry_run
-from mooring.plugins.preemption.preemption_dry_run import DryRun
+from moorage.cluster import Change, Nodes, Rows
+from moorage.engine.actions import EvictPod, PodRef, RecordEvent
+from moorage.engine.classes.classes import ClassSettings
+from moorage.engine.events import Evicted, EvictionFailed
+from moorage.framework.plugin import Filter, Permit, Plugin, Wait
+from moorage.framework.verdict import Verdict
+from moorage.objects.decode import from_builtins
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.plugins.preemption import preemption_dry_run
+from moorage.plugins.preemption.preemption_dry_run import DryRun
 from tests.builders import node, pod
 from tests.engine.driver import (
     Driver,

@@ -10,19 +10,19 @@ import hypothesis.strategies as st
 import msgspec
 from hypothesis import given, settings
 
-from mooring.cluster import check
-from mooring.engine import Engine
-from mooring.engine.cycle import decide
-from mooring.framework.attempt import Failed
-from mooring.framework.nominated import sees_only_counts
-from mooring.framework.plugin import Remedy
-from mooring.framework.profile import Profile
-from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS
-from mooring.objects.pod import Pod
-from mooring.objects.selector import equality
-from mooring.objects.storage import StorageObject
-from mooring.objects.workload import PodDisruptionBudget
-from mooring.plugins.preemption.default_preemption import DefaultPreemption
+from moorage.cluster import check
+from moorage.engine import Engine
+from moorage.engine.cycle import decide
+from moorage.framework.attempt import Failed
+from moorage.framework.nominated import sees_only_counts
+from moorage.framework.plugin import Remedy
+from moorage.framework.profile import Profile
+from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS
+from moorage.objects.pod import Pod
+from moorage.objects.selector import equality
+from moorage.objects.storage import StorageObject
+from moorage.objects.workload import PodDisruptionBudget
+from moorage.plugins.preemption.default_preemption import DefaultPreemption
 from tests.builders import node, pod
 from tests.coexisting import DAEMON
 from tests.engine.driver import engine

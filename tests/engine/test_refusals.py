@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.engine.classes.refusals import Refusals
-from mooring.framework.attempt import Filtered, Layer
-from mooring.framework.status import Code, Reason
-from mooring.framework.verdict import Verdict
+from moorage.engine.classes.refusals import Refusals
+from moorage.framework.attempt import Filtered, Layer
+from moorage.framework.status import Code, Reason
+from moorage.framework.verdict import Verdict
 
 CPU = Reason("Insufficient cpu", Code.UNSCHEDULABLE)
 MEMORY = Reason("Insufficient memory", Code.UNSCHEDULABLE)

@@ -11,7 +11,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from mooring.engine.events import Applied, Removed
+from moorage.engine.events import Applied, Removed
 from tests.engine import replaying
 from tests.engine.replaying import Moment, actions_of, rush, stream
 from tests.strategies import NAMES, nodes, pods, workloads

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mooring.engine.actions import BindPod, RecordEvent
-from mooring.engine.events import Applied, Bound, Event, PodEnded, Removed, Unbound
-from mooring.objects.workload import Namespace
+from moorage.engine.actions import BindPod, RecordEvent
+from moorage.engine.events import Applied, Bound, Event, PodEnded, Removed, Unbound
+from moorage.objects.workload import Namespace
 from tests.builders import node, pod
 from tests.engine.driver import bindings, driver, notes, only
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from mooring.objects.pod_group import (
+from moorage.objects.pod_group import (
     COSCHEDULING,
     GROUP_LABEL,
     PREFERRED_TOPOLOGY,
     REQUIRED_TOPOLOGY,
 )
-from mooring.testing.builders import node, pod
-from mooring.testing.driver import Driver, bindings, conditions
+from moorage.testing.builders import node, pod
+from moorage.testing.driver import Driver, bindings, conditions
 from tests.engine.gangs import drive_gangs, gang, members
 
 INDEX = "batch.kubernetes.io/job-completion-index"

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from msgspec import structs
 
-from mooring.engine.cycle import Found
-from mooring.framework.plugin import Plugin
-from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
-from mooring.objects.node import HOSTNAME, ZONE
-from mooring.objects.pod import Pod
-from mooring.objects.workload import Namespace
-from mooring.plugins.disk_io.disk_io import DiskIO
-from mooring.plugins.disk_io.disk_io_resource import KIND as DISK, READ
-from mooring.testing import Driver
+from moorage.engine.cycle import Found
+from moorage.framework.plugin import Plugin
+from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
+from moorage.objects.node import HOSTNAME, ZONE
+from moorage.objects.pod import Pod
+from moorage.objects.workload import Namespace
+from moorage.plugins.disk_io.disk_io import DiskIO
+from moorage.plugins.disk_io.disk_io_resource import KIND as DISK, READ
+from moorage.testing import Driver
 from tests.builders import node, pod
 from tests.device_builders import device_class, resource_slice
 from tests.engine.driver import driver

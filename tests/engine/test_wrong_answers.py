@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.cluster import Change, Scope, check
-from mooring.config import Configuration, load_mapping
-from mooring.engine import Engine
-from mooring.engine.actions import RecordEvent, Report
-from mooring.engine.classes.classes import ClassSettings
-from mooring.framework.plugin import (
+from moorage.cluster import Change, Scope, check
+from moorage.config import Configuration, load_mapping
+from moorage.engine import Engine
+from moorage.engine.actions import RecordEvent, Report
+from moorage.engine.classes.classes import ClassSettings
+from moorage.framework.plugin import (
     ClaimWrite,
     Filter,
     Narrowed,
@@ -39,11 +39,11 @@ from mooring.framework.plugin import (
     VolumeWrite,
     Wait,
 )
-from mooring.framework.profile import known_plugins
-from mooring.framework.status import Code, PluginError, Reason, Rejected
-from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
-from mooring.plugins import REGISTRY
+from moorage.framework.profile import known_plugins
+from moorage.framework.status import Code, PluginError, Reason, Rejected
+from moorage.framework.verdict import Verdict
+from moorage.framework.wakeups import Action, Resource, Wakeup, on
+from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.engine.driver import Driver
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.config import Configuration
-from mooring.framework.plugin import Registry
+from moorage.config import Configuration
+from moorage.framework.plugin import Registry
 from tests.exactness.four_ways import configuration, profile
 from tests.exactness.honest_plugins import HONEST, WITH_HONEST
 from tests.exactness.streams import Shape

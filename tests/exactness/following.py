@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
-from mooring.cluster.labels import ABSENT
-from mooring.config import Configuration
-from mooring.framework.attempt import Failed
-from mooring.framework.plugin import (
+from moorage.cluster import Change, Nodes, NodeView, Rows, Scope
+from moorage.cluster.labels import ABSENT
+from moorage.config import Configuration
+from moorage.framework.attempt import Failed
+from moorage.framework.plugin import (
     TEMPLATE,
     UNSIGNABLE,
     Filter,
@@ -28,11 +28,11 @@ from mooring.framework.plugin import (
     Scores,
     Sign,
 )
-from mooring.framework.profile import Profile
-from mooring.framework.status import Code, Reason, Rejected, unresolvable
-from mooring.framework.verdict import Verdict
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
+from moorage.framework.profile import Profile
+from moorage.framework.status import Code, Reason, Rejected, unresolvable
+from moorage.framework.verdict import Verdict
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
 from tests.builders import pod
 from tests.exactness.four_ways import FourWays, configuration, profile
 from tests.exactness.honest_plugins import Ordinals

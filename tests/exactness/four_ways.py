@@ -8,24 +8,24 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from mooring.cluster import Cluster, check
-from mooring.cluster.check.storage_and_devices import resources_again
-from mooring.config import Configuration, FeatureGates, load_mapping
-from mooring.engine import Engine, diagnosis
-from mooring.engine.actions import Action, BindPod, Report, encode
-from mooring.engine.classes.classes import Classes, ClassSettings
-from mooring.engine.classes.signature import Signer
-from mooring.engine.classes.statistics import DecisionPath
-from mooring.engine.cycle import Found, Window, decide
-from mooring.engine.events import Applied, Event, Removed
-from mooring.framework.attempt import Failed
-from mooring.framework.plugin import Registry
-from mooring.framework.profile import Profile, known_plugins
-from mooring.framework.status import PluginError
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.objects.pod_status import FINISHED
-from mooring.plugins import REGISTRY
+from moorage.cluster import Cluster, check
+from moorage.cluster.check.storage_and_devices import resources_again
+from moorage.config import Configuration, FeatureGates, load_mapping
+from moorage.engine import Engine, diagnosis
+from moorage.engine.actions import Action, BindPod, Report, encode
+from moorage.engine.classes.classes import Classes, ClassSettings
+from moorage.engine.classes.signature import Signer
+from moorage.engine.classes.statistics import DecisionPath
+from moorage.engine.cycle import Found, Window, decide
+from moorage.engine.events import Applied, Event, Removed
+from moorage.framework.attempt import Failed
+from moorage.framework.plugin import Registry
+from moorage.framework.profile import Profile, known_plugins
+from moorage.framework.status import PluginError
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.objects.pod_status import FINISHED
+from moorage.plugins import REGISTRY
 from tests.builders import Manifest
 from tests.exactness.streams import Shape, World
 

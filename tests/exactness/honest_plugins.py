@@ -11,10 +11,10 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
-from mooring.cluster.labels import ABSENT
-from mooring.framework.attempt import Failed
-from mooring.framework.plugin import (
+from moorage.cluster import Change, Nodes, NodeView, Rows, Scope
+from moorage.cluster.labels import ABSENT
+from moorage.framework.attempt import Failed
+from moorage.framework.plugin import (
     Filter,
     NodeFilter,
     NoRemedy,
@@ -30,11 +30,11 @@ from mooring.framework.plugin import (
     Sign,
     normalize_scores,
 )
-from mooring.framework.profile import Profile
-from mooring.framework.status import Code, Reason
-from mooring.framework.verdict import Verdict
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
+from moorage.framework.profile import Profile
+from moorage.framework.status import Code, Reason
+from moorage.framework.verdict import Verdict
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
 
 
 class Registrar(PostFilter):

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-CLASSES = "src/mooring/engine/classes/classes.py"
-ROW_CHOICE = "src/mooring/engine/classes/row_choice.py"
-POD_CLASS = "src/mooring/engine/classes/pod_class.py"
-WIDE_FILTERS = "src/mooring/engine/classes/wide_filters.py"
-RELATIVE_SCORES = "src/mooring/engine/classes/relative_scores.py"
-SCORES = "src/mooring/engine/classes/scores.py"
-BATCH = "src/mooring/engine/classes/batch.py"
-SIGNATURE = "src/mooring/engine/classes/signature.py"
-STANCES = "src/mooring/engine/classes/stances.py"
-PARTS = "src/mooring/engine/classes/parts.py"
-FAILURES = "src/mooring/engine/classes/failures.py"
-REFUSALS = "src/mooring/engine/classes/refusals.py"
-CACHE = "src/mooring/engine/classes/answer_cache.py"
-STATISTICS = "src/mooring/engine/classes/statistics.py"
-SETTINGS = "src/mooring/engine/settings.py"
-REMEDIES = "src/mooring/engine/remedies.py"
-ATTEMPTS = "src/mooring/engine/attempts.py"
-CHANGES = "src/mooring/cluster/changes.py"
-CLUSTER = "src/mooring/cluster/cluster.py"
-NODE_ROWS = "src/mooring/cluster/node_rows.py"
-USAGE = "src/mooring/cluster/usage.py"
-WORKLOADS = "src/mooring/cluster/workloads.py"
-LABELS = "src/mooring/cluster/label_index.py"
-NODES = "src/mooring/cluster/nodes.py"
-STORAGE = "src/mooring/cluster/storage/writer.py"
-SPREAD = "src/mooring/plugins/topology_spread/pod_topology_spread.py"
-AFFINITY = "src/mooring/plugins/inter_pod_affinity/inter_pod_affinity.py"
-GPU = "src/mooring/plugins/gpu_aware.py"
-LIMITS = "src/mooring/plugins/volumes/node_volume_limits.py"
-COEXIST = "src/mooring/plugins/coexist_policy.py"
-VERDICT = "src/mooring/framework/verdict.py"
+CLASSES = "src/moorage/engine/classes/classes.py"
+ROW_CHOICE = "src/moorage/engine/classes/row_choice.py"
+POD_CLASS = "src/moorage/engine/classes/pod_class.py"
+WIDE_FILTERS = "src/moorage/engine/classes/wide_filters.py"
+RELATIVE_SCORES = "src/moorage/engine/classes/relative_scores.py"
+SCORES = "src/moorage/engine/classes/scores.py"
+BATCH = "src/moorage/engine/classes/batch.py"
+SIGNATURE = "src/moorage/engine/classes/signature.py"
+STANCES = "src/moorage/engine/classes/stances.py"
+PARTS = "src/moorage/engine/classes/parts.py"
+FAILURES = "src/moorage/engine/classes/failures.py"
+REFUSALS = "src/moorage/engine/classes/refusals.py"
+CACHE = "src/moorage/engine/classes/answer_cache.py"
+STATISTICS = "src/moorage/engine/classes/statistics.py"
+SETTINGS = "src/moorage/engine/settings.py"
+REMEDIES = "src/moorage/engine/remedies.py"
+ATTEMPTS = "src/moorage/engine/attempts.py"
+CHANGES = "src/moorage/cluster/changes.py"
+CLUSTER = "src/moorage/cluster/cluster.py"
+NODE_ROWS = "src/moorage/cluster/node_rows.py"
+USAGE = "src/moorage/cluster/usage.py"
+WORKLOADS = "src/moorage/cluster/workloads.py"
+LABELS = "src/moorage/cluster/label_index.py"
+NODES = "src/moorage/cluster/nodes.py"
+STORAGE = "src/moorage/cluster/storage/writer.py"
+SPREAD = "src/moorage/plugins/topology_spread/pod_topology_spread.py"
+AFFINITY = "src/moorage/plugins/inter_pod_affinity/inter_pod_affinity.py"
+GPU = "src/moorage/plugins/gpu_aware.py"
+LIMITS = "src/moorage/plugins/volumes/node_volume_limits.py"
+COEXIST = "src/moorage/plugins/coexist_policy.py"
+VERDICT = "src/moorage/framework/verdict.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -703,7 +703,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "steady plugins are asked again",
-        "src/mooring/framework/calls.py",
+        "src/moorage/framework/calls.py",
         "    if plugin.is_steady or not watch:\n        return 0\n",
         "",
         "it only costs time",

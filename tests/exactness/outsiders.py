@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
-from mooring.framework.plugin import (
+from moorage.cluster import Change, Nodes, NodeView, Rows, Scope
+from moorage.framework.plugin import (
     TEMPLATE,
     Filter,
     Narrowed,
@@ -25,10 +25,10 @@ from mooring.framework.plugin import (
     Sign,
     normalize_scores,
 )
-from mooring.framework.status import Reason, Rejected, unresolvable
-from mooring.framework.verdict import Verdict
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
+from moorage.framework.status import Reason, Rejected, unresolvable
+from moorage.framework.verdict import Verdict
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
 
 
 class Unsigned(NodeFilter, NodeScore):

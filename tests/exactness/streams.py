@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from mooring.engine.actions import Action, BindPod, EvictPod, PatchPodStatus, WriteVolumes
-from mooring.engine.events import (
+from moorage.engine.actions import Action, BindPod, EvictPod, PatchPodStatus, WriteVolumes
+from moorage.engine.events import (
     Applied,
     BindingFailed,
     Bound,
@@ -23,14 +23,14 @@ from mooring.engine.events import (
     EvictionFailed,
     Removed,
 )
-from mooring.objects.coexist import GROUP
-from mooring.objects.csi import MIGRATED_PLUGINS
-from mooring.objects.custom import CustomKind
-from mooring.objects.decode import from_builtins
-from mooring.objects.in_tree import GCE_PD
-from mooring.objects.node import ZONE
-from mooring.objects.storage import BIND_COMPLETED
-from mooring.plugins.disk_io.disk_io_resource import KIND as DISKS
+from moorage.objects.coexist import GROUP
+from moorage.objects.csi import MIGRATED_PLUGINS
+from moorage.objects.custom import CustomKind
+from moorage.objects.decode import from_builtins
+from moorage.objects.in_tree import GCE_PD
+from moorage.objects.node import ZONE
+from moorage.objects.storage import BIND_COMPLETED
+from moorage.plugins.disk_io.disk_io_resource import KIND as DISKS
 from tests.builders import Manifest, node_manifest, pod_manifest
 from tests.exactness.templates import (
     IMAGES,

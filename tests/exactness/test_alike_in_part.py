@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.engine import Engine
-from mooring.engine.classes.statistics import DecisionPath
-from mooring.engine.cycle import EVERY_NODE
-from mooring.framework.attempt import Failed
-from mooring.objects.node import HOSTNAME, ZONE
-from mooring.objects.pod import Pod
-from mooring.plugins.volumes.volume_claims import claims_of
+from moorage.engine import Engine
+from moorage.engine.classes.statistics import DecisionPath
+from moorage.engine.cycle import EVERY_NODE
+from moorage.framework.attempt import Failed
+from moorage.objects.node import HOSTNAME, ZONE
+from moorage.objects.pod import Pod
+from moorage.plugins.volumes.volume_claims import claims_of
 from tests.builders import node, pod
 from tests.exactness.four_ways import FourWays, configuration
 from tests.exactness.test_traps import Told, anti, outcomes

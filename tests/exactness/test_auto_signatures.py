@@ -11,12 +11,12 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.cluster import NodeView
-from mooring.engine.classes.statistics import DecisionPath
-from mooring.framework.plugin import NodeFilter, NodeScore, Registry
-from mooring.framework.pod_trace import PodReads
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
+from moorage.cluster import NodeView
+from moorage.engine.classes.statistics import DecisionPath
+from moorage.framework.plugin import NodeFilter, NodeScore, Registry
+from moorage.framework.pod_trace import PodReads
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
 from tests.exactness.four_ways import ON_AND_OFF, Differs, configuration, profile, run
 from tests.exactness.test_four_ways import SEEDS, trying
 

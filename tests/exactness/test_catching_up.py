@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from mooring.config import Configuration
-from mooring.engine.actions import RecordEvent
-from mooring.engine.cycle import EVERY_NODE
-from mooring.objects.node import HOSTNAME, ZONE, Node
-from mooring.objects.pod import Pod
-from mooring.objects.selector import equality
-from mooring.objects.workload import PodDisruptionBudget, Service
+from moorage.config import Configuration
+from moorage.engine.actions import RecordEvent
+from moorage.engine.cycle import EVERY_NODE
+from moorage.objects.node import HOSTNAME, ZONE, Node
+from moorage.objects.pod import Pod
+from moorage.objects.selector import equality
+from moorage.objects.workload import PodDisruptionBudget, Service
 from tests.builders import node, pod
 from tests.engine.test_extended import disk, reading
 from tests.exactness.following import Following, few_plugins, small, using

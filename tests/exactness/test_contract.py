@@ -10,17 +10,17 @@ import gc
 import msgspec
 import pytest
 
-from mooring.config import Configuration
-from mooring.engine.actions import RecordEvent, Report
-from mooring.engine.classes.classes import ClassSettings
-from mooring.engine.engine import Engine
-from mooring.engine.events import Applied
-from mooring.framework.attempt import Failed
-from mooring.objects.kinds import Object
-from mooring.objects.pod import Pod
-from mooring.objects.selector import equality
-from mooring.objects.workload import ReplicaSet, Service, StatefulSet
-from mooring.plugins import REGISTRY
+from moorage.config import Configuration
+from moorage.engine.actions import RecordEvent, Report
+from moorage.engine.classes.classes import ClassSettings
+from moorage.engine.engine import Engine
+from moorage.engine.events import Applied
+from moorage.framework.attempt import Failed
+from moorage.objects.kinds import Object
+from moorage.objects.pod import Pod
+from moorage.objects.selector import equality
+from moorage.objects.workload import ReplicaSet, Service, StatefulSet
+from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.exactness.four_ways import FourWays, configuration, profile
 from tests.exactness.honest_plugins import WITH_HONEST

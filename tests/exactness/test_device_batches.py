@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.config import Configuration, default
-from mooring.engine import Engine
-from mooring.engine.classes.classes import ClassSettings
-from mooring.engine.classes.statistics import DecisionPath
-from mooring.framework.profile import known_plugins
-from mooring.plugins import REGISTRY
-from mooring.world import World
+from moorage.config import Configuration, default
+from moorage.engine import Engine
+from moorage.engine.classes.classes import ClassSettings
+from moorage.engine.classes.statistics import DecisionPath
+from moorage.framework.profile import known_plugins
+from moorage.plugins import REGISTRY
+from moorage.world import World
 from tests.builders import node, pod
 from tests.device_builders import claim, device, device_class, request, resource_slice
 from tests.exactness.four_ways import configuration, profile

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import pytest
 from hypothesis import given
 
-from mooring.cluster import (
+from moorage.cluster import (
     Admission,
     Change,
     ExtendedResource,
@@ -20,8 +20,8 @@ from mooring.cluster import (
     ObjectPerNode,
     Scope,
 )
-from mooring.engine.classes.statistics import DecisionPath
-from mooring.framework.plugin import (
+from moorage.engine.classes.statistics import DecisionPath
+from moorage.framework.plugin import (
     NodeFilter,
     NodeScore,
     Plugin,
@@ -30,18 +30,18 @@ from mooring.framework.plugin import (
     Rescore,
     Sign,
 )
-from mooring.objects.custom import CustomObject
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.plugins.disk_io.disk_io import DiskIO
-from mooring.plugins.disk_io.disk_io_resource import (
+from moorage.objects.custom import CustomObject
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.plugins.disk_io.disk_io import DiskIO
+from moorage.plugins.disk_io.disk_io_resource import (
     BLOCK_SIZES,
     KIND,
     capacity as told_capacity,
     estimate,
     node_name,
 )
-from mooring.plugins.disk_io.quiet_disk import QuietDisk
+from moorage.plugins.disk_io.quiet_disk import QuietDisk
 from tests.builders import Manifest, node, pod
 from tests.exactness.four_ways import Differs, configuration, profile, run
 from tests.exactness.streams import Shape
@@ -199,7 +199,7 @@ def disk(name: str, read: str = "100", write: str = "100") -> CustomObject:
 
 
 def reading(name: str, amount: str, **given: Any) -> Pod:
-    held = {"annotations": {"diskio.mooring.dev/read": amount}}
+    held = {"annotations": {"diskio.moorage.dev/read": amount}}
     return pod(name, metadata=held, **given)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from mooring.engine.classes.statistics import DecisionPath
+from moorage.engine.classes.statistics import DecisionPath
 from tests.exactness.everything import ALL_AT_ONCE, CROWDED, EVERYTHING, WIDE, everything
 from tests.exactness.four_ways import ON_AND_OFF, configuration, run
 from tests.exactness.streams import Shape

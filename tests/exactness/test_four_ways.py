@@ -15,16 +15,16 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import Phase, given, settings
 
-from mooring.cluster import ChangeLog, changes, cluster as cluster_module
-from mooring.config import Configuration, FeatureGates, default, load_mapping
-from mooring.engine.actions import BindPod, EvictPod, PodRef
-from mooring.engine.classes.statistics import DecisionPath
-from mooring.framework.profile import known_plugins
-from mooring.objects.coexist import is_exclusive
-from mooring.objects.kinds import READ_KINDS
-from mooring.objects.node import HOSTNAME, ZONE
-from mooring.plugins import REGISTRY
-from mooring.simulate.verdicts import Scenario, read_scenarios
+from moorage.cluster import ChangeLog, changes, cluster as cluster_module
+from moorage.config import Configuration, FeatureGates, default, load_mapping
+from moorage.engine.actions import BindPod, EvictPod, PodRef
+from moorage.engine.classes.statistics import DecisionPath
+from moorage.framework.profile import known_plugins
+from moorage.objects.coexist import is_exclusive
+from moorage.objects.kinds import READ_KINDS
+from moorage.objects.node import HOSTNAME, ZONE
+from moorage.plugins import REGISTRY
+from moorage.simulate.verdicts import Scenario, read_scenarios
 from tests.builders import Manifest
 from tests.exactness.four_ways import FourWays, configuration, profile, run
 from tests.exactness.outsiders import OUTSIDERS, WITH_OUTSIDERS

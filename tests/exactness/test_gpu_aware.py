@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 from hypothesis import given
 
-from mooring.config import Configuration
-from mooring.engine.actions import Action, BindPod, EvictPod, RecordEvent
-from mooring.engine.classes.statistics import DecisionPath
-from mooring.objects.pod import Pod
+from moorage.config import Configuration
+from moorage.engine.actions import Action, BindPod, EvictPod, RecordEvent
+from moorage.engine.classes.statistics import DecisionPath
+from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.exactness.four_ways import ON_AND_OFF, FourWays, configuration, profile, run
 from tests.exactness.templates import GPU

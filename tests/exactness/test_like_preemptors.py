@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mooring.engine.actions import BindPod, EvictPod
-from mooring.engine.classes.statistics import DecisionPath
-from mooring.engine.events import Evicted, Removed
-from mooring.objects.pod import Pod
+from moorage.engine.actions import BindPod, EvictPod
+from moorage.engine.classes.statistics import DecisionPath
+from moorage.engine.events import Evicted, Removed
+from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.exactness.test_traps import Told
 from tests.storage_builders import DRIVER, claiming, csi_node, pv, pvc, storage_class

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Change, Nodes, RowFacts, Scope
-from mooring.engine.classes.stances import Stances
-from mooring.framework.plugin import Reduction, Rescore
-from mooring.objects.coexist import is_exclusive
-from mooring.objects.pod import Pod
-from mooring.plugins.coexist_policy import CoexistPolicy
-from mooring.plugins.image_locality import ImageLocality
-from mooring.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
-from mooring.plugins.node_affinity import NodeAffinity
-from mooring.plugins.node_ports import NodePorts
-from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.plugins.node_unschedulable import NodeUnschedulable
-from mooring.plugins.taint_toleration import TaintToleration
-from mooring.plugins.topology_spread.pod_topology_spread import PodTopologySpread
-from mooring.plugins.volumes.node_volume_limits import NodeVolumeLimits
+from moorage.cluster import Change, Nodes, RowFacts, Scope
+from moorage.engine.classes.stances import Stances
+from moorage.framework.plugin import Reduction, Rescore
+from moorage.objects.coexist import is_exclusive
+from moorage.objects.pod import Pod
+from moorage.plugins.coexist_policy import CoexistPolicy
+from moorage.plugins.image_locality import ImageLocality
+from moorage.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
+from moorage.plugins.node_affinity import NodeAffinity
+from moorage.plugins.node_ports import NodePorts
+from moorage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from moorage.plugins.node_resources_fit import NodeResourcesFit
+from moorage.plugins.node_unschedulable import NodeUnschedulable
+from moorage.plugins.taint_toleration import TaintToleration
+from moorage.plugins.topology_spread.pod_topology_spread import PodTopologySpread
+from moorage.plugins.volumes.node_volume_limits import NodeVolumeLimits
 from tests.exactness.four_ways import Differs, configuration, run
 from tests.exactness.streams import COEXISTING, Shape
 

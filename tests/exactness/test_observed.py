@@ -9,12 +9,12 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import Phase, given, settings
 
-from mooring.app.observations import Observations
-from mooring.engine import Engine
-from mooring.engine.actions import Action, encode
-from mooring.engine.classes.classes import ClassSettings
-from mooring.engine.events import Event
-from mooring.framework.observe import Observer
+from moorage.app.observations import Observations
+from moorage.engine import Engine
+from moorage.engine.actions import Action, encode
+from moorage.engine.classes.classes import ClassSettings
+from moorage.engine.events import Event
+from moorage.framework.observe import Observer
 from tests.exactness.four_ways import configuration, profile
 from tests.exactness.outsiders import OUTSIDERS, WITH_OUTSIDERS
 from tests.exactness.streams import Shape, World

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from mooring.cluster import Change, Nodes, Rows, Scope
-from mooring.engine.actions import RecordEvent
-from mooring.framework.attempt import Failed
-from mooring.framework.plugin import (
+from moorage.cluster import Change, Nodes, Rows, Scope
+from moorage.engine.actions import RecordEvent
+from moorage.framework.attempt import Failed
+from moorage.framework.plugin import (
     Filter,
     NoRemedy,
     Plugin,
@@ -29,13 +29,13 @@ from mooring.framework.plugin import (
     Sign,
     SignedParts,
 )
-from mooring.framework.profile import Profile
-from mooring.framework.status import Code, Reason
-from mooring.framework.verdict import Verdict
-from mooring.objects.node import ZONE
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.testing.laws import check_laws
+from moorage.framework.profile import Profile
+from moorage.framework.status import Code, Reason
+from moorage.framework.verdict import Verdict
+from moorage.objects.node import ZONE
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.testing.laws import check_laws
 from tests.builders import node, pod
 from tests.exactness.four_ways import ON_AND_OFF, FourWays, configuration, profile, run
 from tests.exactness.streams import Shape

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from mooring.cluster import Cluster
-from mooring.engine.classes.batch import Batch, Turns
-from mooring.framework.plugin import Filter, Plugin, Reduction, Rescore, Score
-from mooring.objects.pod import Pod
-from mooring.plugins import BUILTIN
-from mooring.testing.laws import NotAsked, prepare_filter, prepare_score
+from moorage.cluster import Cluster
+from moorage.engine.classes.batch import Batch, Turns
+from moorage.framework.plugin import Filter, Plugin, Reduction, Rescore, Score
+from moorage.objects.pod import Pod
+from moorage.plugins import BUILTIN
+from moorage.testing.laws import NotAsked, prepare_filter, prepare_score
 from tests.laws.answers import build
 from tests.strategies import clusters, nodes, pods
 

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Change, Nodes
-from mooring.config import default
-from mooring.config.gates import FeatureGates
-from mooring.engine.actions import BindPod, Report
-from mooring.engine.classes.classes import ClassSettings
-from mooring.engine.classes.statistics import DecisionPath, Flush
-from mooring.engine.engine import Engine
-from mooring.engine.events import Applied, Removed
-from mooring.engine.settings import class_settings
-from mooring.framework.profile import known_plugins
-from mooring.objects.node import HOSTNAME
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.plugins.node_resources_fit import NodeResourcesFit
+from moorage.cluster import Change, Nodes
+from moorage.config import default
+from moorage.config.gates import FeatureGates
+from moorage.engine.actions import BindPod, Report
+from moorage.engine.classes.classes import ClassSettings
+from moorage.engine.classes.statistics import DecisionPath, Flush
+from moorage.engine.engine import Engine
+from moorage.engine.events import Applied, Removed
+from moorage.engine.settings import class_settings
+from moorage.framework.profile import known_plugins
+from moorage.objects.node import HOSTNAME
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.plugins.node_resources_fit import NodeResourcesFit
 from tests.builders import node, pod
 from tests.exactness.four_ways import configuration, profile
 from tests.exactness.outsiders import WITH_OUTSIDERS
@@ -177,7 +177,7 @@ def test_what_is_unused_is_dropped() -> None:
 
 
 def test_long_annotations_are_not_remembered() -> None:
-    key = "scheduling.mooring.dev/coexist-policy"
+    key = "scheduling.moorage.dev/coexist-policy"
     engine = engine_of()
     decide(engine, pod("p", metadata={"annotations": {key: "x" * 5_000}}))
     signer = engine.classes["default-scheduler"]._signer

@@ -13,25 +13,25 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mooring.cluster import Cluster, Nodes, NodeView
-from mooring.config import Configuration, FeatureGates, default, load_mapping
-from mooring.engine import Engine
-from mooring.engine.classes.signature import TOO_MANY_RULES, Signer, Unsigned
-from mooring.engine.classes.statistics import Unsignable
-from mooring.engine.events import Applied
-from mooring.framework.nominated import filter_with_nominated
-from mooring.framework.plugin import NodeFilter, Registry, Sign, SignedParts
-from mooring.framework.points import pre_filter, score_rows
-from mooring.framework.profile import Profile, known_plugins
-from mooring.framework.status import PluginError
-from mooring.objects.coexist import ANNOTATION
-from mooring.objects.decode import from_builtins
-from mooring.objects.kinds import READ_KINDS
-from mooring.objects.pod import Pod
-from mooring.objects.selector import equality
-from mooring.objects.workload import ReplicaSet, Service
-from mooring.plugins import REGISTRY
-from mooring.simulate.verdicts import RecordedScenario, read_scenarios
+from moorage.cluster import Cluster, Nodes, NodeView
+from moorage.config import Configuration, FeatureGates, default, load_mapping
+from moorage.engine import Engine
+from moorage.engine.classes.signature import TOO_MANY_RULES, Signer, Unsigned
+from moorage.engine.classes.statistics import Unsignable
+from moorage.engine.events import Applied
+from moorage.framework.nominated import filter_with_nominated
+from moorage.framework.plugin import NodeFilter, Registry, Sign, SignedParts
+from moorage.framework.points import pre_filter, score_rows
+from moorage.framework.profile import Profile, known_plugins
+from moorage.framework.status import PluginError
+from moorage.objects.coexist import ANNOTATION
+from moorage.objects.decode import from_builtins
+from moorage.objects.kinds import READ_KINDS
+from moorage.objects.pod import Pod
+from moorage.objects.selector import equality
+from moorage.objects.workload import ReplicaSet, Service
+from moorage.plugins import REGISTRY
+from moorage.simulate.verdicts import RecordedScenario, read_scenarios
 from tests.builders import cluster, node, pod
 from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
 from tests.exactness.four_ways import configuration, profile as make_profile

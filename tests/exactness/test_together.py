@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from mooring.config import Configuration
-from mooring.engine.actions import Action, RecordEvent
-from mooring.engine.classes.statistics import DecisionPath
+from moorage.config import Configuration
+from moorage.engine.actions import Action, RecordEvent
+from moorage.engine.classes.statistics import DecisionPath
 from tests.exactness.four_ways import ON_AND_OFF, FourWays, configuration, profile, run
 from tests.exactness.streams import Shape
 from tests.exactness.templates import GPU
@@ -42,7 +42,7 @@ def test_every_way_decides_the_same(seed: int) -> None:
 
 
 def all_of_ours() -> Configuration:
-    """All that comes with Mooring and is off by default, and a plugin that is signed by tracing."""
+    """All that comes with Moorage and is off by default, and a plugin that is signed by tracing."""
     names = (
         "GPUAware",
         "GPUFragmentation",

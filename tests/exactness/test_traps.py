@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from mooring.config import Configuration
-from mooring.engine.actions import Action, BindPod, PatchPodStatus
-from mooring.engine.events import Applied, Removed
-from mooring.objects.kinds import Object
-from mooring.objects.node import HOSTNAME, ZONE
-from mooring.objects.pod import Pod
-from mooring.objects.selector import equality
-from mooring.objects.workload import ReplicaSet
+from moorage.config import Configuration
+from moorage.engine.actions import Action, BindPod, PatchPodStatus
+from moorage.engine.events import Applied, Removed
+from moorage.objects.kinds import Object
+from moorage.objects.node import HOSTNAME, ZONE
+from moorage.objects.pod import Pod
+from moorage.objects.selector import equality
+from moorage.objects.workload import ReplicaSet
 from tests.builders import node, pod
 from tests.coexisting import annotated, daemon, exclusive, static
 from tests.exactness.four_ways import FourWays, configuration, profile

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.config import Configuration, FeatureGates, default, load
-from mooring.engine import Engine
-from mooring.framework.profile import known_plugins
-from mooring.objects.coexist import is_exclusive, is_ordinary
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.simulate.loading import load as manifests
-from mooring.simulate.simulation import simulate
-from mooring.simulate.transcript import Transcript
+from moorage.config import Configuration, FeatureGates, default, load
+from moorage.engine import Engine
+from moorage.framework.profile import known_plugins
+from moorage.objects.coexist import is_exclusive, is_ordinary
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.simulate.loading import load as manifests
+from moorage.simulate.simulation import simulate
+from moorage.simulate.transcript import Transcript
 from tests import builders
 
 ROOT = Path(__file__).parents[2]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mooring.config import load
-from mooring.engine import Engine
-from mooring.engine.registry import registry
-from mooring.framework.profile import known_plugins
-from tests.cli.invoking import Mooring
+from moorage.config import load
+from moorage.engine import Engine
+from moorage.engine.registry import registry
+from moorage.framework.profile import known_plugins
+from tests.cli.invoking import Moorage
 from tests.docs.pages import DOCS, blocks
 
 EXAMPLE = DOCS.parent / "examples" / "counted-resources"
@@ -20,9 +20,9 @@ PAGE = DOCS / "counted-resources.md"
 
 
 def test_the_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    mooring = Mooring(monkeypatch, capsys)
+    moorage = Moorage(monkeypatch, capsys)
     config = str(EXAMPLE / "scheduler.yaml")
-    result = mooring("simulate", "-o", "json", "--config", config, str(EXAMPLE / "cluster.yaml"))
+    result = moorage("simulate", "-o", "json", "--config", config, str(EXAMPLE / "cluster.yaml"))
 
     outcome = json.loads(result.out)
     placed = {each["pod"]: each["node"] for each in outcome["placements"]}
@@ -43,29 +43,29 @@ def test_the_configurations_of_the_page() -> None:
 def test_explain_shows_what_is_counted_of_a_node(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mooring = Mooring(monkeypatch, capsys)
+    moorage = Moorage(monkeypatch, capsys)
     files = str(EXAMPLE / "scheduler.yaml"), str(EXAMPLE / "cluster.yaml")
     asked = ("explain", "node/studio-b", "--config", files[0], files[1])
 
-    found = json.loads(mooring(*asked, "-o", "json").out)["extendedResources"]
+    found = json.loads(moorage(*asked, "-o", "json").out)["extendedResources"]
     assert found["example.com/uplink"] == {"capacity": 900_000_000, "used": 0, "old": 0}
-    assert "example.com/capture-slots   capacity 2, used 0, old 0" in mooring(*asked).out
+    assert "example.com/capture-slots   capacity 2, used 0, old 0" in moorage(*asked).out
 
 
 def test_explain_tells_pods_apart_that_differ_by_annotations_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    mooring = Mooring(monkeypatch, capsys)
+    moorage = Moorage(monkeypatch, capsys)
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(re.sub(r"image: \w+", "image: app", (EXAMPLE / "cluster.yaml").read_text()))
     files = str(EXAMPLE / "scheduler.yaml"), str(cluster)
 
-    node = json.loads(mooring("explain", "node/plain", "--config", *files, "-o", "json").out)
+    node = json.loads(moorage("explain", "node/plain", "--config", *files, "-o", "json").out)
     assert [each["pods"] for each in node["waiting"]] == [
         ["default/stream", "default/stream-too"],
         ["default/solver", "default/solver-too"],
         ["default/camera"],
     ]
-    told = mooring("explain", "--config", *files).out
+    told = moorage("explain", "--config", *files).out
     assert "the pool example.com/solver-licences has 1 of 3 left" in told
     assert "Insufficient example.com/uplink" in told

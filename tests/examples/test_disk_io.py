@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "disk-io"
 
 
 @pytest.fixture
-def mooring(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mooring:
-    return Mooring(monkeypatch, capsys)
+def moorage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Moorage:
+    return Moorage(monkeypatch, capsys)
 
 
-def simulate(mooring: Mooring, *more: str) -> tuple[dict[str, Any], str]:
-    result = mooring("simulate", "-o", "json", *more, str(EXAMPLE / "cluster.yaml"))
+def simulate(moorage: Moorage, *more: str) -> tuple[dict[str, Any], str]:
+    result = moorage("simulate", "-o", "json", *more, str(EXAMPLE / "cluster.yaml"))
     return json.loads(result.out), result.err
 
 
-def test_disks_decide(mooring: Mooring) -> None:
-    outcome, notes = simulate(mooring, "--config", str(EXAMPLE / "scheduler.yaml"))
+def test_disks_decide(moorage: Moorage) -> None:
+    outcome, notes = simulate(moorage, "--config", str(EXAMPLE / "scheduler.yaml"))
 
     placed = {each["pod"]: each["node"] for each in outcome["placements"]}
     assert placed == {"analytics": "fast", "index": "fast", "database": "slow", "web": "unknown"}
@@ -36,8 +36,8 @@ def test_disks_decide(mooring: Mooring) -> None:
     assert notes == ""
 
 
-def test_without_the_plugins_nothing_is_taken_of_them(mooring: Mooring) -> None:
-    outcome, notes = simulate(mooring)
+def test_without_the_plugins_nothing_is_taken_of_them(moorage: Moorage) -> None:
+    outcome, notes = simulate(moorage)
 
     assert outcome["pending"] == []
     assert notes == "note: ignored 2 NodeDiskIOStatus: scheduling has no use for it\n"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 from tests.docs.pages import DOCS
 
 EXAMPLE = DOCS.parent / "examples" / "coexist-policy" / "launcher-and-workers.yaml"
@@ -15,8 +15,8 @@ EXAMPLE = DOCS.parent / "examples" / "coexist-policy" / "launcher-and-workers.ya
 def test_fit_says_which_evictions_would_free_a_node(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mooring = Mooring(monkeypatch, capsys)
-    outcome = json.loads(mooring("fit", "-o", "json", str(EXAMPLE)).out)
+    moorage = Moorage(monkeypatch, capsys)
+    outcome = json.loads(moorage("fit", "-o", "json", str(EXAMPLE)).out)
 
     assert {each["pod"]: each["after"] for each in outcome["moves"]} == {
         "default/train-worker-0": "one",
@@ -26,5 +26,5 @@ def test_fit_says_which_evictions_would_free_a_node(
     }
     # The other node is freed by evicting three: the one with the fewest comes first.
     assert outcome["freed"] == [{"node": "two", "pods": ["default/web"]}]
-    text = mooring("fit", str(EXAMPLE)).out
+    text = moorage("fit", str(EXAMPLE)).out
     assert "Evicting 1 pod would free 1 node:" in text

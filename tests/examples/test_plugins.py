@@ -49,7 +49,7 @@ def explain(name: str, pod: str, site: Path) -> dict[str, Any]:
     example = EXAMPLES / name
     install(example, site)
     arguments = ("explain", pod, "--config", "scheduler.yaml", "--output", "json", "cluster.yaml")
-    done = run("mooring", *arguments, folder=example, path=[site, example / "src"])
+    done = run("moorage", *arguments, folder=example, path=[site, example / "src"])
     assert done.returncode == 1, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
     return told
@@ -60,7 +60,7 @@ def simulate(name: str, site: Path) -> dict[str, Any]:
     example = EXAMPLES / name
     install(example, site)
     arguments = ("simulate", "--config", "scheduler.yaml", "--output", "json", "cluster.yaml")
-    done = run("mooring", *arguments, folder=example, path=[site, example / "src"])
+    done = run("moorage", *arguments, folder=example, path=[site, example / "src"])
     assert done.returncode == 1, done.stderr
     outcome: dict[str, Any] = json.loads(done.stdout)
     return outcome

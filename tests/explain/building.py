@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mooring.config import FeatureGates, default, load_mapping
-from mooring.engine import Engine
-from mooring.engine.events import Applied
-from mooring.framework.plugin import Registry
-from mooring.framework.profile import known_plugins
-from mooring.objects.kinds import Object
-from mooring.plugins import REGISTRY
+from moorage.config import FeatureGates, default, load_mapping
+from moorage.engine import Engine
+from moorage.engine.events import Applied
+from moorage.framework.plugin import Registry
+from moorage.framework.profile import known_plugins
+from moorage.objects.kinds import Object
+from moorage.plugins import REGISTRY
 from tests import builders
 
 API = "kubescheduler.config.k8s.io/v1"

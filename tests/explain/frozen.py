@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mooring.engine import Engine
+from moorage.engine import Engine
 
 
 def columns(engine: Engine) -> dict[str, Any]:

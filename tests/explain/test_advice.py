@@ -1,4 +1,4 @@
-"""Advice of plugins that are not Mooring's own: tried like any other, and never trusted."""
+"""Advice of plugins that are not Moorage's own: tried like any other, and never trusted."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mooring.cluster import Nodes, NodeView
-from mooring.engine.explain import Explanation, explain
-from mooring.framework.advice import Advice, Advise
-from mooring.framework.edits import EvictPods, LowerRequest, PodAt, SetLabel
-from mooring.framework.plugin import NodeFilter
-from mooring.objects.kinds import Object
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
+from moorage.cluster import Nodes, NodeView
+from moorage.engine.explain import Explanation, explain
+from moorage.framework.advice import Advice, Advise
+from moorage.framework.edits import EvictPods, LowerRequest, PodAt, SetLabel
+from moorage.framework.plugin import NodeFilter
+from moorage.objects.kinds import Object
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.explain.building import configuration, engine
 from tests.explain.trying import assert_holds

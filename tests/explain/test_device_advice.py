@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.engine.explain import explain
+from moorage.engine.explain import explain
 from tests.builders import node, pod
 from tests.device_builders import (
     claim,

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.engine import Engine
-from mooring.objects.kinds import Object
-from mooring.objects.pod import Pod
-from mooring.simulate.pod_fit import KindShare, Question, RunsOut, compare, fit
-from mooring.world import DrainError, Scene
+from moorage.engine import Engine
+from moorage.objects.kinds import Object
+from moorage.objects.pod import Pod
+from moorage.simulate.pod_fit import KindShare, Question, RunsOut, compare, fit
+from moorage.world import DrainError, Scene
 from tests.builders import node, pod
 from tests.coexisting import daemon
 from tests.explain.building import configuration, engine

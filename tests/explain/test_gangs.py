@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.cluster import check
-from mooring.engine.explain import GangExplanation, explain_gang
-from mooring.testing.builders import node, pod
+from moorage.cluster import check
+from moorage.engine.explain import GangExplanation, explain_gang
+from moorage.testing.builders import node, pod
 from tests.engine.gangs import drive_gangs, gang, members
 
 HIGH = {"priority": 10}

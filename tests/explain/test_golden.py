@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mooring.documents.errors import ConfigError
-from mooring.engine import Engine
-from mooring.engine.explain import Explanation, explain
-from mooring.plugins import REGISTRY
-from mooring.simulate import verdicts
-from mooring.simulate.conformance import make_engine, strip_expression_errors, walk_steps
-from mooring.simulate.verdicts import RecordedRefusal, RecordedScenario, RecordedStep
+from moorage.documents.errors import ConfigError
+from moorage.engine import Engine
+from moorage.engine.explain import Explanation, explain
+from moorage.plugins import REGISTRY
+from moorage.simulate import verdicts
+from moorage.simulate.conformance import make_engine, strip_expression_errors, walk_steps
+from moorage.simulate.verdicts import RecordedRefusal, RecordedScenario, RecordedStep
 from tests.explain.frozen import columns
 from tests.explain.trying import assert_holds, evicts
 

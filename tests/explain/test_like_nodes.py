@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.engine.explain import explain
-from mooring.objects.kinds import Object
-from mooring.objects.pod import Pod
+from moorage.engine.explain import explain
+from moorage.objects.kinds import Object
+from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.explain.building import engine
 from tests.explain.trying import assert_holds

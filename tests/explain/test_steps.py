@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from mooring.engine.explain import Explanation, explain, explain_in_steps
-from mooring.objects.pod import Pod
-from mooring.testing import Driver
+from moorage.engine.explain import Explanation, explain, explain_in_steps
+from moorage.objects.pod import Pod
+from moorage.testing import Driver
 from tests.builders import node, pod
 from tests.engine.driver import driver
 

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.engine import Engine
-from mooring.engine.explain import Suggestion, explain
-from mooring.framework.edits import AnyEdit, SetScheduler
-from mooring.objects.kinds import Object
-from mooring.objects.pod import Pod
-from mooring.plugins.disk_io.disk_io_resource import KIND
+from moorage.engine import Engine
+from moorage.engine.explain import Suggestion, explain
+from moorage.framework.edits import AnyEdit, SetScheduler
+from moorage.objects.kinds import Object
+from moorage.objects.pod import Pod
+from moorage.plugins.disk_io.disk_io_resource import KIND
 from tests.builders import node, pod
 from tests.coexisting import exclusive
 from tests.explain.building import configuration, engine
@@ -250,7 +250,7 @@ def disk_status(name: str, read: str) -> Object:
 
 
 def reading(amount: str, **more: str) -> Pod:
-    return pod(metadata={"annotations": {"diskio.mooring.dev/read": amount, **more}})
+    return pod(metadata={"annotations": {"diskio.moorage.dev/read": amount, **more}})
 
 
 @pytest.mark.parametrize(
@@ -267,21 +267,21 @@ def reading(amount: str, **more: str) -> Pod:
             "DiskIO",
             (node("a"), disk_status("a", "100Mi")),
             reading("150Mi"),
-            [("disk", "its annotation diskio.mooring.dev/read were 104857600", {"a"})],
+            [("disk", "its annotation diskio.moorage.dev/read were 104857600", {"a"})],
             id="disk bandwidth",
         ),
         pytest.param(
             "DiskIO",
             (node("a"), disk_status("a", "100Mi")),
-            reading("50Mi", **{"diskio.mooring.dev/block-size": "4Ki"}),
-            [("disk", "its annotation diskio.mooring.dev/read were 26214400", {"a"})],
+            reading("50Mi", **{"diskio.moorage.dev/block-size": "4Ki"}),
+            [("disk", "its annotation diskio.moorage.dev/read were 26214400", {"a"})],
             id="disk bandwidth in small blocks",
         ),
         pytest.param(
             "DiskIO",
             (node("a"),),
             reading("1Mi"),
-            [("disk", "it had no annotation diskio.mooring.dev/read", {"a"})],
+            [("disk", "it had no annotation diskio.moorage.dev/read", {"a"})],
             id="a disk of which nothing is known",
         ),
     ],

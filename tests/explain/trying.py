@@ -8,16 +8,16 @@ from contextlib import contextmanager
 
 import msgspec
 
-from mooring.engine import Engine
-from mooring.engine.cycle import conclude, find_feasible
-from mooring.engine.explain import Suggestion
-from mooring.framework.attempt import Failed
-from mooring.framework.edits import EvictPods, RecoverNodes, SetScheduler, Uncordon, apply_edits
-from mooring.framework.points import pre_filter
-from mooring.objects.node import Node
-from mooring.objects.placement_rules import CORDONED
-from mooring.objects.pod import Pod
-from mooring.plugins.preemption.default_preemption import DefaultPreemption
+from moorage.engine import Engine
+from moorage.engine.cycle import conclude, find_feasible
+from moorage.engine.explain import Suggestion
+from moorage.framework.attempt import Failed
+from moorage.framework.edits import EvictPods, RecoverNodes, SetScheduler, Uncordon, apply_edits
+from moorage.framework.points import pre_filter
+from moorage.objects.node import Node
+from moorage.objects.placement_rules import CORDONED
+from moorage.objects.pod import Pod
+from moorage.plugins.preemption.default_preemption import DefaultPreemption
 
 
 def feasible(engine: Engine, pod: Pod) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.framework.attempt import Failed, Filtered, PreFiltered
+from moorage.framework.attempt import Failed, Filtered, PreFiltered
 
 
 def test_what_follows_from_the_outcome_is_worked_out_once_for_the_same_outcome() -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from mooring.framework.attempt import Filtered, Layer
-from mooring.framework.status import Code, Reason
-from mooring.framework.verdict import Verdict
+from moorage.framework.attempt import Filtered, Layer
+from moorage.framework.status import Code, Reason
+from moorage.framework.verdict import Verdict
 
 ROWS = np.arange(3)
 CPU, MEMORY = Reason("Insufficient cpu"), Reason("Insufficient memory")

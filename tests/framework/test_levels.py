@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.cluster import Nodes, Rows
-from mooring.framework.calls import ask_levels, find_occurring
-from mooring.framework.plugin import Levels, Score, Scores
-from mooring.framework.status import PluginError
+from moorage.cluster import Nodes, Rows
+from moorage.framework.calls import ask_levels, find_occurring
+from moorage.framework.plugin import Levels, Score, Scores
+from moorage.framework.status import PluginError
 from tests.builders import cluster, node, pod
 
 NODES = cluster(node("a"), node("b"), node("c")).nodes

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Change, Nodes, NodeView
-from mooring.framework.plugin import NodeFilter, NodeScore, Scores, Sign
-from mooring.framework.pod_trace import WHOLE, PodReads
-from mooring.framework.profile import is_traceable
-from mooring.objects.pod import Pod
+from moorage.cluster import Change, Nodes, NodeView
+from moorage.framework.plugin import NodeFilter, NodeScore, Scores, Sign
+from moorage.framework.pod_trace import WHOLE, PodReads
+from moorage.framework.profile import is_traceable
+from moorage.objects.pod import Pod
 from tests.builders import pod
 
 ONE = pod("one", labels={"app": "web", "index": "1"}, spec={"priority": 3})

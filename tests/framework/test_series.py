@@ -7,7 +7,7 @@ from dataclasses import replace
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mooring.framework.series import Counts, Histogram, Kind, Level, Metric
+from moorage.framework.series import Counts, Histogram, Kind, Level, Metric
 
 METRIC = Metric("name", Kind.HISTOGRAM, Level.ALPHA, "help", ("label",), (1.0, 2.0, 4.0))
 

@@ -1,4 +1,4 @@
-"""The built-in plugins to which the laws of `mooring.testing` apply."""
+"""The built-in plugins to which the laws of `moorage.testing` apply."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from mooring.config import FeatureGates
-from mooring.framework.plugin import Filter, Plugin, Score
-from mooring.plugins import BUILTIN
-from mooring.plugins.coexist_policy import CoexistPolicy, CoexistPolicyArgs
+from moorage.config import FeatureGates
+from moorage.framework.plugin import Filter, Plugin, Score
+from moorage.plugins import BUILTIN
+from moorage.plugins.coexist_policy import CoexistPolicy, CoexistPolicyArgs
 
 FILTERS = [plugin for plugin in BUILTIN if issubclass(plugin, Filter)]
 SCORES = [plugin for plugin in BUILTIN if issubclass(plugin, Score)]

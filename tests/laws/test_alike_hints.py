@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from msgspec import structs
 
-from mooring.framework.plugin import Plugin
-from mooring.framework.wakeups import Resource, Wakeup
-from mooring.objects.pod import Pod
-from mooring.plugins import BUILTIN
+from moorage.framework.plugin import Plugin
+from moorage.framework.wakeups import Resource, Wakeup
+from moorage.objects.pod import Pod
+from moorage.plugins import BUILTIN
 from tests.laws.answers import build
 from tests.strategies import nodes, pods
 

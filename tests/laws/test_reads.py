@@ -10,15 +10,15 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from mooring.cluster import Change, Cluster, Scope
-from mooring.framework.plugin import Plugin
-from mooring.objects.node import HOSTNAME, Node
-from mooring.objects.pod import Pod
-from mooring.objects.storage import StorageObject
-from mooring.plugins.disk_io.disk_io_resource import DISK_IO
-from mooring.plugins.topology_spread.pod_topology_spread import PodTopologySpread
-from mooring.plugins.volumes.volume_binding import VolumeBinding
-from mooring.testing import check_reads, collect_answers
+from moorage.cluster import Change, Cluster, Scope
+from moorage.framework.plugin import Plugin
+from moorage.objects.node import HOSTNAME, Node
+from moorage.objects.pod import Pod
+from moorage.objects.storage import StorageObject
+from moorage.plugins.disk_io.disk_io_resource import DISK_IO
+from moorage.plugins.topology_spread.pod_topology_spread import PodTopologySpread
+from moorage.plugins.volumes.volume_binding import VolumeBinding
+from moorage.testing import check_reads, collect_answers
 from tests.builders import cluster, node, pod
 from tests.laws.answers import EITHER, build
 from tests.storage_builders import claiming, pv, pvc, storage_class

@@ -7,11 +7,11 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given
 
-from mooring.cluster import Cluster, check
-from mooring.objects.pod import Pod
-from mooring.objects.storage import StorageObject
-from mooring.plugins.volumes.volume_binding import VolumeBinding
-from mooring.plugins.volumes.volume_claims import Claims
+from moorage.cluster import Cluster, check
+from moorage.objects.pod import Pod
+from moorage.objects.storage import StorageObject
+from moorage.plugins.volumes.volume_binding import VolumeBinding
+from moorage.plugins.volumes.volume_claims import Claims
 from tests.builders import cluster, node
 from tests.storage_builders import (
     claiming,

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from mooring.cluster import Cluster, Figures, check
-from mooring.framework.plugin import Plugin
-from mooring.objects.pod import Pod
-from mooring.testing import (
+from moorage.cluster import Cluster, Figures, check
+from moorage.framework.plugin import Plugin
+from moorage.objects.pod import Pod
+from moorage.testing import (
     check_feasible_rows,
     check_filter_rows,
     check_moved_pod,
@@ -20,7 +20,7 @@ from mooring.testing import (
     check_score_rows,
     collect_answers,
 )
-from mooring.testing.laws import (
+from moorage.testing.laws import (
     NotAsked,
     filter_answers,
     prepare_filter,

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from mooring.framework.plugin import Plugin, Sign
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.testing import check_signatures, check_signed_parts, check_skips
+from moorage.framework.plugin import Plugin, Sign
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.testing import check_signatures, check_signed_parts, check_skips
 from tests.builders import pod
 from tests.laws.answers import EITHER, build
 from tests.strategies import clusters, pods

@@ -9,11 +9,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mooring.framework.plugin import Plugin
-from mooring.framework.wakeups import Action, Resource, Wakeup
-from mooring.objects.pod import Pod
-from mooring.plugins import BUILTIN
-from mooring.plugins.disk_io.disk_io_resource import KIND
+from moorage.framework.plugin import Plugin
+from moorage.framework.wakeups import Action, Resource, Wakeup
+from moorage.objects.pod import Pod
+from moorage.plugins import BUILTIN
+from moorage.plugins.disk_io.disk_io_resource import KIND
 from tests.device_builders import device_class
 from tests.extended_fakes import custom
 from tests.laws.answers import build

@@ -12,8 +12,8 @@ from typing import Any
 
 import aiohttp
 
-from mooring.documents.json_text import decode_at_any_depth
-from mooring.objects.kinds import KINDS
+from moorage.documents.json_text import decode_at_any_depth
+from moorage.objects.kinds import KINDS
 from tests.patience import PATIENCE_SECONDS, until
 
 Manifest = dict[str, Any]
@@ -99,7 +99,7 @@ class Arena:
         for path in (
             "/api/v1/nodes",
             "/apis/events.k8s.io/v1/namespaces/default/events",
-            "/apis/coordination.k8s.io/v1/namespaces/mooring-system/leases",
+            "/apis/coordination.k8s.io/v1/namespaces/moorage-system/leases",
             f"{_DEVICES}/namespaces/default/resourceclaimtemplates",
             f"{_DEVICES}/resourceslices",
             f"{_DEVICES}/deviceclasses",

@@ -19,9 +19,9 @@ _ROLES = [_DEPLOY / folder / "rbac.yaml" for folder in ("base", "disk-io", "shad
 _FOLDERS = {
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/mooring-system/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/mooring-system/rolebindings",
-    "ServiceAccount": "/api/v1/namespaces/mooring-system/serviceaccounts",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/moorage-system/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/moorage-system/rolebindings",
+    "ServiceAccount": "/api/v1/namespaces/moorage-system/serviceaccounts",
 }
 
 
@@ -62,7 +62,7 @@ def plane(request: pytest.FixtureRequest) -> ControlPlane:
 
 async def _make_namespace(plane: ControlPlane) -> None:
     async with arena(plane.server, ADMIN_TOKEN) as admin:
-        namespace = {"metadata": {"name": "mooring-system"}}
+        namespace = {"metadata": {"name": "moorage-system"}}
         await admin.request("POST", "/api/v1/namespaces", namespace)
 
 

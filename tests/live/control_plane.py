@@ -53,8 +53,8 @@ ADMIN_TOKEN = "secret-admin"
 SCHEDULER_TOKEN = "secret-scheduler"
 #: A user that nobody granted anything.
 NOBODY_TOKEN = "secret-nobody"
-#: The service account that deploy/ grants what Mooring needs. The embedded server knows one token.
-MOORING_TOKEN = "secret-mooring" if binaries() else ADMIN_TOKEN
+#: The service account that deploy/ grants what Moorage needs. The embedded server knows one token.
+MOORAGE_TOKEN = "secret-moorage" if binaries() else ADMIN_TOKEN
 
 #: The service account of deploy/shadow, which can only read.
 SHADOW_TOKEN = "secret-shadow"
@@ -63,8 +63,8 @@ _TOKENS = f"""\
 {ADMIN_TOKEN},admin,admin,"system:masters"
 {SCHEDULER_TOKEN},system:kube-scheduler,scheduler,"system:authenticated"
 {NOBODY_TOKEN},nobody,nobody,"system:authenticated"
-{MOORING_TOKEN},system:serviceaccount:mooring-system:mooring,mooring,"system:authenticated"
-{SHADOW_TOKEN},system:serviceaccount:mooring-system:mooring-shadow,shadow,"system:authenticated"
+{MOORAGE_TOKEN},system:serviceaccount:moorage-system:moorage,moorage,"system:authenticated"
+{SHADOW_TOKEN},system:serviceaccount:moorage-system:moorage-shadow,shadow,"system:authenticated"
 """
 
 _KUBECONFIG = """\
@@ -232,7 +232,7 @@ def control_plane(authorization: str = "AlwaysAllow", *extra: str) -> Iterator[C
     found = binaries()
     if found is None:
         pytest.skip("no etcd and kube-apiserver in $KUBEBUILDER_ASSETS")
-    with tempfile.TemporaryDirectory(prefix="mooring-live-") as folder:
+    with tempfile.TemporaryDirectory(prefix="moorage-live-") as folder:
         plane = ControlPlane(Path(folder), found, authorization, extra)
         try:
             plane.start()

@@ -19,7 +19,7 @@ from .control_plane import ADMIN_TOKEN, ControlPlane
 _SERVER = """
 import asyncio, sys
 from pathlib import Path
-from mooring.embedded.server import ServerSettings, serve
+from moorage.embedded.server import ServerSettings, serve
 
 async def main(port, token, folder):
     await serve(ServerSettings(port=int(port), tls=False, token=token, data_dir=Path(folder)))
@@ -66,7 +66,7 @@ class EmbeddedPlane(ControlPlane):
 @contextmanager
 def embedded_plane() -> Iterator[ControlPlane]:
     """A running embedded API server in a temporary folder."""
-    with tempfile.TemporaryDirectory(prefix="mooring-live-") as folder:
+    with tempfile.TemporaryDirectory(prefix="moorage-live-") as folder:
         plane = EmbeddedPlane(Path(folder), Path(folder), "AlwaysAllow", ())
         try:
             plane.start()

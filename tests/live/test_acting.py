@@ -1,4 +1,4 @@
-"""What `mooring run` writes to a real API server: statuses, events, evictions, volumes."""
+"""What `moorage run` writes to a real API server: statuses, events, evictions, volumes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from tests.patience import until
 
 from .arena import Arena, Manifest, node, pod
-from .control_plane import MOORING_TOKEN, ControlPlane
-from .mooring_process import MooringProcess, kubeconfig, mooring
+from .control_plane import MOORAGE_TOKEN, ControlPlane
+from .moorage_process import MoorageProcess, kubeconfig, moorage
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
@@ -26,15 +26,15 @@ _MERGE = {"Content-Type": "application/merge-patch+json"}
 @pytest.fixture
 async def scheduler(
     plane: ControlPlane, admin: Arena, tmp_path: Path
-) -> AsyncIterator[MooringProcess]:
+) -> AsyncIterator[MoorageProcess]:
     """A scheduler that knows a node of one core.
 
     The node is there before: pods and nodes have watches of their own, and a pod may be heard of
     before an older node is.
     """
-    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORAGE_TOKEN)
     await admin.create([node("n1", cpu=1)])
-    async with mooring(tmp_path / "log", access, "--leader-elect=false") as process:
+    async with moorage(tmp_path / "log", access, "--leader-elect=false") as process:
         await process.logged("leads")
         yield process
 

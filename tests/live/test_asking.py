@@ -1,4 +1,4 @@
-"""`mooring explain` and `mooring fit` ask a real kube-apiserver, and may do no more than list."""
+"""`moorage explain` and `moorage fit` ask a real kube-apiserver, and may do no more than list."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.objects.kinds import KINDS, READ_KINDS
-from mooring.simulate.manifests import CLAIM_TEMPLATE
+from moorage.objects.kinds import KINDS, READ_KINDS
+from moorage.simulate.manifests import CLAIM_TEMPLATE
 from tests.live.arena import Arena, node, pod
 from tests.live.control_plane import ControlPlane
 
@@ -37,7 +37,7 @@ class Asking:
 
     async def __call__(self, *arguments: str) -> Answer:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "mooring", *arguments, *self._to),
+            *(sys.executable, "-m", "moorage", *arguments, *self._to),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bench.harness import RunOutcome
+from moorage.bench.harness import RunOutcome
 from tests.bench.servers import run_through
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, case, job
 
@@ -27,7 +27,7 @@ def test_schedulers_are_timed_on_the_same_workload(tmp_path: Path) -> None:
         pod=LARGE_POD,
     )
     with control_plane() as plane:
-        schedulers = ["mooring"]
+        schedulers = ["moorage"]
         if (plane.bin / "kube-scheduler").exists():
             schedulers.append(f"{plane.bin / 'kube-scheduler'} {_FLAGS}")
         # Twice, so that each finds the cluster as the others have left it.

@@ -14,7 +14,7 @@ from tests.ports import free_port
 
 from .arena import Arena, node, pod
 from .control_plane import ADMIN_TOKEN, SHADOW_TOKEN, ControlPlane
-from .mooring_process import kubeconfig, running
+from .moorage_process import kubeconfig, running
 
 pytestmark = pytest.mark.live
 
@@ -29,7 +29,7 @@ profiles:
 
 
 def replay(*arguments: str | Path) -> tuple[int, dict[str, Any]]:
-    command = [sys.executable, "-m", "mooring", "replay", "-o", "json", *map(str, arguments)]
+    command = [sys.executable, "-m", "moorage", "replay", "-o", "json", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode, json.loads(done.stdout)
@@ -53,7 +53,7 @@ async def test_what_kube_scheduler_does_is_recorded_and_replayed(
         "--authentication-skip-lookup",
     )
     story = tmp_path / "story"
-    ours = (sys.executable, "-m", "mooring", "record", story, f"--kubeconfig={reading}")
+    ours = (sys.executable, "-m", "moorage", "record", story, f"--kubeconfig={reading}")
     await admin.create([node("large", cpu=16), node("small", cpu=4)])
     async with running(tmp_path / "ours", *ours) as recording:
         await recording.logged("Recording 2 nodes")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mooring.client import MERGE_PATCH, Api, ApiError, Reflector, Unreachable, connect
-from mooring.objects.kinds import KINDS, READ_KINDS
+from moorage.client import MERGE_PATCH, Api, ApiError, Reflector, Unreachable, connect
+from moorage.objects.kinds import KINDS, READ_KINDS
 from tests.client.sinks import Told
 from tests.live.control_plane import ControlPlane
 from tests.patience import PATIENCE_SECONDS, until_true
@@ -98,7 +98,7 @@ async def test_a_pod_comes_is_bound_and_goes(plane: ControlPlane) -> None:
 
 
 async def test_pages_of_a_real_list(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mooring.client.listing.PAGE_SIZE", 3)
+    monkeypatch.setattr("moorage.client.listing.PAGE_SIZE", 3)
     async with asking(plane) as api:
         where = await namespace(api, "pages")
         for number in range(10):

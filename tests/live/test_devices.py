@@ -18,9 +18,9 @@ import pytest
 from tests.patience import PATIENCE_SECONDS, until
 
 from .arena import Arena, Manifest, node, pod
-from .control_plane import MOORING_TOKEN, ControlPlane, binaries
+from .control_plane import MOORAGE_TOKEN, ControlPlane, binaries
 from .faulty_proxy import Faults, FaultyProxy
-from .mooring_process import kubeconfig, mooring, start
+from .moorage_process import kubeconfig, moorage, start
 
 pytestmark = pytest.mark.live
 
@@ -158,8 +158,8 @@ async def schedule(
     """Schedules all pods while things go wrong; returns the writes."""
     await admin.create(FLEET)
     async with FaultyProxy(plane.server, faults).running() as proxy:
-        kubeconfig(folder / "kubeconfig", proxy.url, MOORING_TOKEN)
-        async with mooring(folder / "log", folder / "kubeconfig", _ALONE) as process:
+        kubeconfig(folder / "kubeconfig", proxy.url, MOORAGE_TOKEN)
+        async with moorage(folder / "log", folder / "kubeconfig", _ALONE) as process:
             await admin.create(PODS)
             await all_is_well(admin, proxy)
             assert await process.stop() == 0
@@ -204,8 +204,8 @@ async def test_answers_are_lost(plane: ControlPlane, admin: Arena, tmp_path: Pat
 async def test_the_api_server_is_killed(plane: ControlPlane, admin: Arena, tmp_path: Path) -> None:
     await admin.create(FLEET)
     async with FaultyProxy(plane.server, Faults(binding_seconds=0.2)).running() as proxy:
-        kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORING_TOKEN)
-        async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE):
+        kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORAGE_TOKEN)
+        async with moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE):
             await admin.create(PODS)
             await admin.bound(len(PODS) // 3)
             await asyncio.to_thread(plane.kill_api_server)
@@ -228,7 +228,7 @@ async def test_the_scheduler_is_killed_between_allocation_and_binding(
 
     deaths = 3
     async with FaultyProxy(plane.server, Faults(before_binding=hold)).running() as proxy:
-        kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORING_TOKEN)
+        kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORAGE_TOKEN)
         await admin.create(PODS)
         while deaths:
             allocated.clear()
@@ -239,7 +239,7 @@ async def test_the_scheduler_is_killed_between_allocation_and_binding(
             await asyncio.sleep(0.3)
             await process.kill()
             deaths -= 1
-        async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE):
+        async with moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE):
             await all_is_well(admin, proxy)
 
 
@@ -258,15 +258,15 @@ async def test_the_scheduler_is_killed_while_it_makes_a_claim_for_extended_resou
 
     faults = Faults(after_claim_write=hold)
     async with FaultyProxy(plane.server, faults).running() as proxy:
-        kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORING_TOKEN)
-        async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE) as process:
+        kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORAGE_TOKEN)
+        async with moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE) as process:
             await admin.create([asking("named")])
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await written.wait()
             await process.kill()
         (left,) = await admin.claims()
         assert not devices_of(left)
-        async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE):
+        async with moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE):
             await admin.all_bound(1)
     (made,) = await admin.claims()
     assert made["metadata"]["uid"] != left["metadata"]["uid"]
@@ -318,8 +318,8 @@ async def test_a_pod_is_evicted_for_its_device_and_its_claim_released_first(
     urgent["spec"]["priorityClassName"] = "urgent"
     try:
         async with FaultyProxy(plane.server, Faults()).running() as proxy:
-            kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORING_TOKEN)
-            async with mooring(tmp_path / "log", tmp_path / "kubeconfig", *flags):
+            kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORAGE_TOKEN)
+            async with moorage(tmp_path / "log", tmp_path / "kubeconfig", *flags):
                 await admin.create(lesser)
                 await admin.all_bound(GPUS)
                 await admin.create([urgent])

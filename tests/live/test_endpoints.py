@@ -1,4 +1,4 @@
-"""The endpoints of `mooring run`, with a real API server to say who may read them."""
+"""The endpoints of `moorage run`, with a real API server to say who may read them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from tests.ports import free_port
 
 from .arena import Arena, node, pod
-from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, NOBODY_TOKEN, ControlPlane
-from .mooring_process import kubeconfig, mooring
+from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, NOBODY_TOKEN, ControlPlane
+from .moorage_process import kubeconfig, moorage
 
 pytestmark = pytest.mark.live
 
@@ -32,12 +32,12 @@ class Endpoints:
 @pytest.fixture
 async def endpoints(plane: ControlPlane, admin: Arena, tmp_path: Path) -> AsyncIterator[Endpoints]:
     """A scheduler that has placed two pods and could not place a third."""
-    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORAGE_TOKEN)
     port = free_port()
     await admin.create([node("n1"), pod("a"), pod("b"), pod("big", cpu="99")])
     serving = (f"--secure-port={port}", "--bind-address=127.0.0.1")
     async with (
-        mooring(tmp_path / "log", access, "--leader-elect=false", *serving) as process,
+        moorage(tmp_path / "log", access, "--leader-elect=false", *serving) as process,
         aiohttp.ClientSession() as session,
     ):
         await admin.bound(2)

@@ -15,8 +15,8 @@ import yaml
 from tests.extender_server import Behaviour, Request, extender_server, saying
 
 from .arena import Arena, node, pod
-from .control_plane import MOORING_TOKEN, ControlPlane
-from .mooring_process import kubeconfig, mooring
+from .control_plane import MOORAGE_TOKEN, ControlPlane
+from .moorage_process import kubeconfig, moorage
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
@@ -106,9 +106,9 @@ async def test_filter_prioritize_bind_and_a_node_cache_at_once(
         for other in extenders[1:]:
             del other["managedResources"]
         config = configuration(tmp_path, extenders)
-        access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+        access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORAGE_TOKEN)
         options = "--leader-elect=false", f"--config={config}"
-        async with mooring(tmp_path / "log", access, *options):
+        async with moorage(tmp_path / "log", access, *options):
             wants = {"resources": {"limits": {RESOURCE: "100"}, "requests": {RESOURCE: "100"}}}
             manifest = pod("extended")
             manifest["spec"]["containers"][0].update(wants)

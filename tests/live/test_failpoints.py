@@ -20,9 +20,9 @@ import pytest
 from tests.patience import until
 
 from .arena import Arena, Manifest, node, pod
-from .control_plane import MOORING_TOKEN, ControlPlane
+from .control_plane import MOORAGE_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
-from .mooring_process import MooringProcess, kubeconfig, mooring
+from .moorage_process import MoorageProcess, kubeconfig, moorage
 
 pytestmark = pytest.mark.live
 
@@ -70,7 +70,7 @@ class Failpoint:
     is_before_answer: bool = False
     writes: int = 0
     answers: int = 0
-    victim: MooringProcess | None = None
+    victim: MoorageProcess | None = None
     struck: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def before_write(self) -> None:
@@ -160,7 +160,7 @@ async def tell(story: Story, failpoint: Failpoint, proxy: FaultyProxy, folder: P
     followers: set[asyncio.Task[None]] = set()
     access = folder / "kubeconfig"
     try:
-        async with mooring(folder / "first", access, _ALONE) as first:
+        async with moorage(folder / "first", access, _ALONE) as first:
             failpoint.victim = first
             followers.add(asyncio.create_task(_follow(failpoint, folder)))
             await story.wait_for("plain", "stateful", "lesser")
@@ -179,7 +179,7 @@ async def tell(story: Story, failpoint: Failpoint, proxy: FaultyProxy, folder: P
 
 async def _follow(failpoint: Failpoint, folder: Path) -> None:
     await failpoint.struck.wait()
-    async with mooring(folder / "second", folder / "kubeconfig", _ALONE):
+    async with moorage(folder / "second", folder / "kubeconfig", _ALONE):
         await asyncio.Event().wait()
 
 
@@ -191,7 +191,7 @@ async def run(failpoint: Failpoint, plane: ControlPlane, admin: Arena, folder: P
     try:
         await story.begin()
         async with FaultyProxy(plane.server, faults).running() as proxy:
-            kubeconfig(folder / "kubeconfig", proxy.url, MOORING_TOKEN)
+            kubeconfig(folder / "kubeconfig", proxy.url, MOORAGE_TOKEN)
             await tell(story, failpoint, proxy, folder)
     finally:
         await story.end()

@@ -1,6 +1,6 @@
 """Whatever fails between the scheduler and the API server: every pod is bound, once, none lost.
 
-Each test runs `mooring run` as its own process, with the role that is shipped, behind a proxy that
+Each test runs `moorage run` as its own process, with the role that is shipped, behind a proxy that
 makes things go wrong.
 """
 
@@ -18,9 +18,9 @@ import pytest
 from tests.patience import PATIENCE_SECONDS, until_true
 
 from .arena import Arena, node, pod
-from .control_plane import MOORING_TOKEN, ControlPlane
+from .control_plane import MOORAGE_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
-from .mooring_process import MooringProcess, kubeconfig, mooring, start
+from .moorage_process import MoorageProcess, kubeconfig, moorage, start
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
@@ -34,7 +34,7 @@ _ALONE = "--leader-elect=false"
 @asynccontextmanager
 async def proxied(plane: ControlPlane, faults: Faults, folder: Path) -> AsyncIterator[FaultyProxy]:
     async with FaultyProxy(plane.server, faults).running() as proxy:
-        kubeconfig(folder / "kubeconfig", proxy.url, MOORING_TOKEN)
+        kubeconfig(folder / "kubeconfig", proxy.url, MOORAGE_TOKEN)
         yield proxy
 
 
@@ -48,12 +48,12 @@ async def all_is_well(admin: Arena, proxy: FaultyProxy, count: int = len(PODS)) 
 
 async def run_with(
     faults: Faults, plane: ControlPlane, admin: Arena, folder: Path, **strikes: int
-) -> MooringProcess:
+) -> MoorageProcess:
     """Schedules all pods on all nodes while things go wrong, at least so many times each."""
     await admin.create(NODES)
     async with (
         proxied(plane, faults, folder) as proxy,
-        mooring(folder / "log", folder / "kubeconfig", _ALONE) as process,
+        moorage(folder / "log", folder / "kubeconfig", _ALONE) as process,
     ):
         await admin.create(PODS)
         await all_is_well(admin, proxy)
@@ -107,7 +107,7 @@ async def test_the_api_server_is_killed_and_comes_back(
     faults = Faults(binding_seconds=0.2)
     async with (
         proxied(plane, faults, tmp_path) as proxy,
-        mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE),
+        moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE),
     ):
         await admin.create(PODS)
         for count in (10, 75):
@@ -126,7 +126,7 @@ async def test_a_node_is_deleted_while_pods_are_bound_to_it(
     await admin.create(NODES)
     async with (
         proxied(plane, faults, tmp_path),
-        mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE) as process,
+        moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE) as process,
     ):
         await admin.create(PODS)
         await admin.bound(10)
@@ -152,7 +152,7 @@ async def test_the_scheduler_is_killed_at_random_points(
             await process.logged("The cluster is known")
             await asyncio.sleep(chance.uniform(0.0, 0.6))
             await process.kill()
-        async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE):
+        async with moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE):
             await all_is_well(admin, proxy)
 
 
@@ -161,8 +161,8 @@ _QUICK = (
     "--leader-elect-lease-duration=15s",
     "--leader-elect-renew-deadline=12s",
     "--leader-elect-retry-period=500ms",
-    "--leader-elect-resource-name=mooring",
-    "--leader-elect-resource-namespace=mooring-system",
+    "--leader-elect-resource-name=moorage",
+    "--leader-elect-resource-namespace=moorage-system",
 )
 
 
@@ -172,10 +172,10 @@ async def test_the_leader_is_killed_and_the_standby_takes_over(
     await admin.create(NODES)
     async with (
         proxied(plane, Faults(binding_seconds=0.3), tmp_path) as proxy,
-        mooring(tmp_path / "one", tmp_path / "kubeconfig", *_QUICK) as leader,
+        moorage(tmp_path / "one", tmp_path / "kubeconfig", *_QUICK) as leader,
     ):
         await leader.logged(_LEADS)
-        async with mooring(tmp_path / "two", tmp_path / "kubeconfig", *_QUICK) as standby:
+        async with moorage(tmp_path / "two", tmp_path / "kubeconfig", *_QUICK) as standby:
             await standby.logged("The cluster is known")
             await admin.create(PODS)
             await admin.bound(10)
@@ -191,10 +191,10 @@ async def test_a_leader_that_stood_still_binds_nothing_any_more(
     await admin.create(NODES)
     async with (
         proxied(plane, Faults(), tmp_path) as proxy,
-        mooring(tmp_path / "one", tmp_path / "kubeconfig", *_QUICK) as leader,
+        moorage(tmp_path / "one", tmp_path / "kubeconfig", *_QUICK) as leader,
     ):
         await leader.logged(_LEADS)
-        async with mooring(tmp_path / "two", tmp_path / "kubeconfig", *_QUICK) as standby:
+        async with moorage(tmp_path / "two", tmp_path / "kubeconfig", *_QUICK) as standby:
             await standby.logged("The cluster is known")
             leader.pause()
             await standby.logged(_LEADS)
@@ -202,7 +202,7 @@ async def test_a_leader_that_stood_still_binds_nothing_any_more(
         leader.go_on()
         assert await leader.wait() == 1
         assert proxy.bindings == []
-        async with mooring(tmp_path / "three", tmp_path / "kubeconfig", _ALONE):
+        async with moorage(tmp_path / "three", tmp_path / "kubeconfig", _ALONE):
             await all_is_well(admin, proxy, 50)
 
 
@@ -218,10 +218,10 @@ async def test_a_leader_that_is_asked_to_stop_makes_way_at_once(
     )
     async with (
         proxied(plane, Faults(), tmp_path),
-        mooring(tmp_path / "one", tmp_path / "kubeconfig", *slow) as leader,
+        moorage(tmp_path / "one", tmp_path / "kubeconfig", *slow) as leader,
     ):
         await leader.logged(_LEADS)
-        async with mooring(tmp_path / "two", tmp_path / "kubeconfig", *slow) as standby:
+        async with moorage(tmp_path / "two", tmp_path / "kubeconfig", *slow) as standby:
             await standby.logged("The cluster is known")
             assert await leader.stop() == 0
             await standby.logged(_LEADS)
@@ -250,7 +250,7 @@ async def test_the_room_of_pods_that_end_unseen_comes_back(
     faults = Faults(after_binding=end)
     async with (
         proxied(plane, faults, tmp_path),
-        mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE) as process,
+        moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE) as process,
     ):
         await process.logged(_LEADS)
         # Two of them fill the node: where room does not come back, no third is bound.

@@ -14,10 +14,10 @@ import yaml
 from tests.patience import until
 
 from .arena import Arena, Manifest, arena, node, pod
-from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane
+from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
 from .gang_versions import GANG_API, GANG_CONDITION, gang_job
-from .mooring_process import kubeconfig, mooring
+from .moorage_process import kubeconfig, moorage
 
 pytestmark = pytest.mark.live
 
@@ -77,9 +77,9 @@ async def test_gangs_of_64_are_bound_whole_and_once(
     ):
         await admin.clear()
         await admin.create(NODES)
-        kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORING_TOKEN)
+        kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORAGE_TOKEN)
         gates = "--feature-gates=GenericWorkload=true"
-        async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, gates) as process:
+        async with moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, gates) as process:
             # Room for two of the three.
             names = name_gangs(3)
             await admin.create(await make_gangs(admin, names, SIZE, cpu="1"))
@@ -126,15 +126,15 @@ async def test_a_scheduler_that_is_killed_while_it_binds_a_gang_finishes_it(
     ):
         await admin.clear()
         await admin.create(NODES[:9])
-        kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORING_TOKEN)
+        kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORAGE_TOKEN)
         options = _ALONE, "--feature-gates=GenericWorkload=true"
-        async with mooring(tmp_path / "one", tmp_path / "kubeconfig", *options) as process:
+        async with moorage(tmp_path / "one", tmp_path / "kubeconfig", *options) as process:
             await admin.create(await make_gangs(admin, name_gangs(2), SIZE, cpu="1"))
             await process.settled(lambda: _some_bound(admin))
             await process.kill()
         assert len((await admin.verdict()).bound) <= SIZE // 4
         faults.before_binding = None
-        async with mooring(tmp_path / "two", tmp_path / "kubeconfig", *options):
+        async with moorage(tmp_path / "two", tmp_path / "kubeconfig", *options):
             await admin.bound(SIZE)
             await asyncio.sleep(2)
             assert list(sizes((await admin.verdict()).bound).values()) == [SIZE]
@@ -151,10 +151,10 @@ async def test_gangs_of_scheduler_plugins(gang_plane: ControlPlane, tmp_path: Pa
         await admin.create(NODES[:9])
         definition = yaml.safe_load(_DEFINITION.read_text())
         await admin.request("POST", _DEFINITIONS, definition)
-        kubeconfig(tmp_path / "kubeconfig", gang_plane.server, MOORING_TOKEN)
+        kubeconfig(tmp_path / "kubeconfig", gang_plane.server, MOORAGE_TOKEN)
         await admin.created(_DEFINITIONS, definition["metadata"]["name"])
         gates = "--feature-gates=Coscheduling=true"
-        async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, gates):
+        async with moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, gates):
             for name in ("a", "b"):
                 group = {
                     "apiVersion": "scheduling.x-k8s.io/v1alpha1",
@@ -182,9 +182,9 @@ async def test_a_gang_for_one_rack_is_bound_in_one_rack_and_another_says_why_not
     async with arena(gang_plane.server, ADMIN_TOKEN) as admin:
         await admin.clear()
         await admin.create(racks)
-        kubeconfig(tmp_path / "kubeconfig", gang_plane.server, MOORING_TOKEN)
+        kubeconfig(tmp_path / "kubeconfig", gang_plane.server, MOORAGE_TOKEN)
         gates = "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
-        async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, gates) as process:
+        async with moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, gates) as process:
             fits, refused = name_gangs(2)
             await admin.create(await make_gangs(admin, [fits], 16, rack=True, cpu="1"))
             await admin.bound(16)
@@ -224,9 +224,9 @@ async def test_the_job_controller_makes_a_gang_which_is_bound_whole(
         async with arena(gang_plane.server, ADMIN_TOKEN) as admin:
             await admin.clear()
             await admin.create(NODES[:3])
-            kubeconfig(tmp_path / "kubeconfig", gang_plane.server, MOORING_TOKEN)
+            kubeconfig(tmp_path / "kubeconfig", gang_plane.server, MOORAGE_TOKEN)
             chosen = "--feature-gates=GenericWorkload=true"
-            async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, chosen):
+            async with moorage(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, chosen):
                 # Room for one of the two, and for half of the other.
                 await admin.request("POST", jobs, gang_job(name, 16, template))
                 await admin.bound(16)

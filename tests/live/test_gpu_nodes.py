@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from .arena import Arena, Manifest, node, pod
-from .control_plane import MOORING_TOKEN, ControlPlane
-from .mooring_process import kubeconfig, mooring
+from .control_plane import MOORAGE_TOKEN, ControlPlane
+from .moorage_process import kubeconfig, moorage
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
@@ -21,7 +21,7 @@ _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 async def test_backfill_makes_way_for_a_gpu_pod(
     plane: ControlPlane, admin: Arena, tmp_path: Path
 ) -> None:
-    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORAGE_TOKEN)
     options = ("--leader-elect=false", f"--config={_SHARED}")
     gpus = node("gpu-0", cpu=16)
     for amounts in (gpus["status"]["capacity"], gpus["status"]["allocatable"]):
@@ -35,7 +35,7 @@ async def test_backfill_makes_way_for_a_gpu_pod(
     await admin.request("POST", _CLASSES, {"metadata": {"name": "batch"}, "value": -10})
     try:
         await admin.create([gpus])
-        async with mooring(tmp_path / "log", access, *options) as process:
+        async with moorage(tmp_path / "log", access, *options) as process:
             # An ordinary pod is kept away by the reserve of the free GPUs; others may come.
             await admin.create([pod("web", cpu="8"), *batch])
             found = await admin.bound(4)
@@ -82,7 +82,7 @@ async def test_what_free_gpus_need_is_learned_from_claims(
     plane: ControlPlane, admin: Arena, tmp_path: Path
 ) -> None:
     """Of 16 cores, 2 are kept for each free GPU, until a pod shows that 1 is enough."""
-    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORAGE_TOKEN)
     using = yaml.safe_load(_BY_CLASS.read_text())
     learning = {"reservePerFreeGPU": {"cpu": 2}, "learnReserve": True}
     using["profiles"][0]["pluginConfig"][0]["args"] |= learning
@@ -90,7 +90,7 @@ async def test_what_free_gpus_need_is_learned_from_claims(
     options = ("--leader-elect=false", f"--config={tmp_path / 'scheduler.yaml'}")
     claimed = [{"name": "gpu", "resourceClaimName": "own"}]
     await admin.create([node("gpu-0", cpu=16), *by_claim()])
-    async with mooring(tmp_path / "log", access, *options) as process:
+    async with moorage(tmp_path / "log", access, *options) as process:
 
         async def is_placed() -> bool:
             return (await admin.verdict()).bound.get("web") == "gpu-0"

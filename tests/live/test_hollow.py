@@ -1,4 +1,4 @@
-"""`mooring hollow` on a real control plane: deployments roll out, drains drain."""
+"""`moorage hollow` on a real control plane: deployments roll out, drains drain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.ports import free_port
 
 from .arena import Arena
 from .control_plane import ADMIN_TOKEN, ControlPlane
-from .mooring_process import MooringProcess, kubeconfig, mooring, running
+from .moorage_process import MoorageProcess, kubeconfig, moorage, running
 
 pytestmark = pytest.mark.live
 
@@ -82,13 +82,13 @@ async def test_a_deployment_rolls_out_and_a_node_drains(
         f"--secure-port={free_port()}",
         "--authentication-skip-lookup",
     )
-    ours = (sys.executable, "-m", "mooring", "hollow", "--nodes=2", f"--kubeconfig={access}")
+    ours = (sys.executable, "-m", "moorage", "hollow", "--nodes=2", f"--kubeconfig={access}")
     # Not ours: nobody may speak for it.
     await admin.create([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "real"}}])
     async with (
         running(tmp_path / "hollow", *ours) as hollow,
         running(tmp_path / "manager", *manager),
-        mooring(tmp_path / "log", access, "--leader-elect=false"),
+        moorage(tmp_path / "log", access, "--leader-elect=false"),
     ):
         await hollow.logged("Serving 2 nodes, 2 of them new")
         await admin.request("POST", _DEPLOYMENTS, deployment(4))
@@ -114,5 +114,5 @@ async def test_a_deployment_rolls_out_and_a_node_drains(
         assert await hollow.stop() == 0, hollow.log
 
 
-async def settle(process: MooringProcess, admin: Arena, image: str, replicas: int) -> None:
+async def settle(process: MoorageProcess, admin: Arena, image: str, replicas: int) -> None:
     await process.settled(lambda: is_rolled_out(admin, image, replicas))

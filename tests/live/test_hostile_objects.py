@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from mooring.client import Api, Reflector, connect
-from mooring.documents.json_text import decode_at_any_depth
-from mooring.objects.kinds import KINDS
+from moorage.client import Api, Reflector, connect
+from moorage.documents.json_text import decode_at_any_depth
+from moorage.objects.kinds import KINDS
 from tests.client.sinks import Told
 from tests.patience import PATIENCE_SECONDS
 
 from .arena import Arena, Manifest, node, pod
-from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, SCHEDULER_TOKEN, ControlPlane
-from .mooring_process import MooringProcess, kubeconfig, mooring
+from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, SCHEDULER_TOKEN, ControlPlane
+from .moorage_process import MoorageProcess, kubeconfig, moorage
 
 pytestmark = pytest.mark.live
 
@@ -74,7 +74,7 @@ async def where(admin: Arena) -> dict[str, str]:
     return {name: node_name for name, node_name in named.items() if node_name}
 
 
-async def bound(process: MooringProcess, admin: Arena, names: set[str]) -> None:
+async def bound(process: MoorageProcess, admin: Arena, names: set[str]) -> None:
     async def look() -> bool:
         return names <= (await where(admin)).keys()
 
@@ -83,7 +83,7 @@ async def bound(process: MooringProcess, admin: Arena, names: set[str]) -> None:
 
 @pytest.fixture
 def access(plane: ControlPlane, tmp_path: Path) -> Path:
-    return kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+    return kubeconfig(tmp_path / "kubeconfig", plane.server, MOORAGE_TOKEN)
 
 
 async def test_a_pod_of_any_depth_is_scheduled_and_hides_no_other(
@@ -92,7 +92,7 @@ async def test_a_pod_of_any_depth_is_scheduled_and_hides_no_other(
     await admin.create([node("n1"), pod("before")])
     async with (
         deep_pods(admin, pod("deep-listed")),
-        mooring(tmp_path / "log", access, "--leader-elect=false") as process,
+        moorage(tmp_path / "log", access, "--leader-elect=false") as process,
     ):
         await bound(process, admin, {"before", "deep-listed"})
         async with deep_pods(admin, pod("deep-watched")):
@@ -178,20 +178,20 @@ async def test_a_custom_kind_that_is_not_there_stops_nobody(
     access = kubeconfig(tmp_path / "kubeconfig", plane.server, token)
     await admin.create([node("n1"), pod("a")])
 
-    async with mooring(
+    async with moorage(
         tmp_path / "log", access, "--leader-elect=false", f"--config={configuration}"
     ) as process:
         await bound(process, admin, {"a"})
         assert await process.stop() == 0
 
-    kind = "nodediskiostatuses.diskio.mooring.dev (kubectl apply -k deploy/disk-io)"
+    kind = "nodediskiostatuses.diskio.moorage.dev (kubectl apply -k deploy/disk-io)"
     assert process.log.count(f"{advice} {kind}") == 1
 
 
 async def _run(*arguments: str) -> str:
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-m", "mooring", *arguments],
+        [sys.executable, "-m", "moorage", *arguments],
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,

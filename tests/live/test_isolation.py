@@ -1,6 +1,6 @@
 """What must go on while a decision hangs, or while strangers hold the port: lease, health, signals.
 
-`mooring run` as its own process. Its decisions hang in a plugin.
+`moorage run` as its own process. Its decisions hang in a plugin.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tests.patience import PATIENCE_SECONDS
 from tests.ports import free_port
 
 from .arena import Arena, node, pod
-from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane, binaries
+from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, ControlPlane, binaries
 from .faulty_proxy import Faults, FaultyProxy
-from .mooring_process import MooringProcess, kubeconfig, mooring
+from .moorage_process import MoorageProcess, kubeconfig, moorage
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
@@ -32,10 +32,10 @@ _QUICK = (
     "--leader-elect-lease-duration=12s",
     "--leader-elect-renew-deadline=10s",
     "--leader-elect-retry-period=500ms",
-    "--leader-elect-resource-name=mooring",
-    "--leader-elect-resource-namespace=mooring-system",
+    "--leader-elect-resource-name=moorage",
+    "--leader-elect-resource-namespace=moorage-system",
 )
-_LEASE = "/apis/coordination.k8s.io/v1/namespaces/mooring-system/leases/mooring"
+_LEASE = "/apis/coordination.k8s.io/v1/namespaces/moorage-system/leases/moorage"
 _LEADS = "This scheduler leads"
 
 # It holds the interpreter for as long as no other code would, and is no burden otherwise.
@@ -43,7 +43,7 @@ _HANGING = """
 import time
 from pathlib import Path
 
-from mooring.framework.plugin import PreFilter
+from moorage.framework.plugin import PreFilter
 
 class Hanging(PreFilter):
     name = "Hanging"
@@ -99,7 +99,7 @@ async def endpoints() -> AsyncIterator[Endpoints]:
 
 @pytest.fixture
 def access(plane: ControlPlane, tmp_path: Path) -> Path:
-    return kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+    return kubeconfig(tmp_path / "kubeconfig", plane.server, MOORAGE_TOKEN)
 
 
 async def lease(admin: Arena) -> dict[str, Any]:
@@ -110,11 +110,11 @@ async def lease(admin: Arena) -> dict[str, Any]:
 @asynccontextmanager
 async def hung(
     admin: Arena, access: Path, folder: Path, *options: str
-) -> AsyncIterator[MooringProcess]:
+) -> AsyncIterator[MoorageProcess]:
     """A leader that is in a decision which does not end."""
     hanging = Hanging(folder)
     await admin.create([node("n1")])
-    async with mooring(folder / "hung", access, *_QUICK, hanging.option, *options) as process:
+    async with moorage(folder / "hung", access, *_QUICK, hanging.option, *options) as process:
         await process.logged(_LEADS)
         await admin.create([pod("hang")])
         await process.settled(hanging.has_begun)
@@ -136,7 +136,7 @@ async def test_a_leader_keeps_its_lease_answers_and_stops_while_a_decision_hangs
         if binaries() is not None:
             status, text = await endpoints.get("/metrics", ADMIN_TOKEN)
             assert status == 200
-            assert "mooring_deciding_stall_seconds" in text
+            assert "moorage_deciding_stall_seconds" in text
             assert (await endpoints.get("/ui/api/snapshot", ADMIN_TOKEN))[0] == 503
 
         assert await process.stop() == 0
@@ -151,7 +151,7 @@ async def test_a_leader_that_hangs_for_too_long_is_replaced(
 ) -> None:
     async with (
         hung(admin, access, tmp_path, "--hung-after=5s", *endpoints.options) as process,
-        mooring(tmp_path / "standby", access, *_QUICK) as standby,
+        moorage(tmp_path / "standby", access, *_QUICK) as standby,
     ):
 
         async def is_dead() -> bool:
@@ -170,11 +170,11 @@ async def test_a_leader_that_was_replaced_writes_nothing_of_what_it_decided(
     hanging = Hanging(tmp_path)
     await admin.create([node("n1")])
     async with FaultyProxy(plane.server, Faults()).running() as proxy:
-        behind = kubeconfig(tmp_path / "behind", proxy.url, MOORING_TOKEN)
+        behind = kubeconfig(tmp_path / "behind", proxy.url, MOORAGE_TOKEN)
         late = ("--hung-after=5s", hanging.option)
-        async with mooring(tmp_path / "old", behind, *_QUICK, *late) as leader:
+        async with moorage(tmp_path / "old", behind, *_QUICK, *late) as leader:
             await leader.logged(_LEADS)
-            async with mooring(tmp_path / "new", access, *_QUICK) as standby:
+            async with moorage(tmp_path / "new", access, *_QUICK) as standby:
                 await standby.logged("The cluster is known")
                 await admin.create([pod("hang", cpu="99")])
                 await leader.settled(hanging.has_begun)
@@ -211,7 +211,7 @@ async def test_half_requests_harm_neither_bindings_nor_probes(
 ) -> None:
     await admin.create(node(f"n{number}") for number in range(3))
     alone = ("--leader-elect=false", *endpoints.options)
-    async with mooring(tmp_path / "log", access, *alone, most_descriptors=1_024) as process:
+    async with moorage(tmp_path / "log", access, *alone, most_descriptors=1_024) as process:
         await process.logged(_LEADS)
         with half_requests(endpoints.port, 992):
             await admin.create(pod(f"p{number}") for number in range(20))

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from mooring.app.leadership import Leadership
-from mooring.client import Api, connect
-from mooring.config import LeaderElection
-from mooring.config.duration import Duration
-from mooring.objects.kinds import KINDS
+from moorage.app.leadership import Leadership
+from moorage.client import Api, connect
+from moorage.config import LeaderElection
+from moorage.config.duration import Duration
+from moorage.objects.kinds import KINDS
 from tests.live.control_plane import ControlPlane
 from tests.patience import PATIENCE_SECONDS
 

@@ -10,8 +10,8 @@ import pytest
 from tests.docs.pages import DOCS, blocks
 
 from .arena import Arena, Manifest, node, pod
-from .control_plane import MOORING_TOKEN, ControlPlane
-from .mooring_process import kubeconfig, mooring
+from .control_plane import MOORAGE_TOKEN, ControlPlane
+from .moorage_process import kubeconfig, moorage
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
@@ -26,7 +26,7 @@ def member(name: str, group: str, size: int, **spec: Any) -> Manifest:
 async def test_pods_of_a_group_are_bound_together_or_give_their_nodes_back(
     plane: ControlPlane, admin: Arena, tmp_path: Path
 ) -> None:
-    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORAGE_TOKEN)
     plugin = tmp_path / "all_or_none.py"
     shown = next(iter(blocks(DOCS / "permits.md", "python"))).text
     # Nobody has waited for too long, however busy the machine is.
@@ -40,7 +40,7 @@ async def test_pods_of_a_group_are_bound_together_or_give_their_nodes_back(
         return told == set(names)
 
     await admin.create([node("n1", cpu=4)])
-    async with mooring(tmp_path / "log", access, *options) as process:
+    async with moorage(tmp_path / "log", access, *options) as process:
         await admin.create([member("a1", "a", 3), member("a2", "a", 3), member("b1", "b", 2)])
         await process.settled(lambda: nominated("a1", "a2", "b1"))
         assert (await admin.verdict()).bound == {}

@@ -1,4 +1,4 @@
-"""`mooring run --record`, with a custom resource, replayed to the same decisions."""
+"""`moorage run --record`, with a custom resource, replayed to the same decisions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from .arena import Arena, node, pod
-from .control_plane import MOORING_TOKEN, ControlPlane
-from .mooring_process import kubeconfig, mooring
+from .control_plane import MOORAGE_TOKEN, ControlPlane
+from .moorage_process import kubeconfig, moorage
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
 _CRD = Path(__file__).parents[2] / "deploy" / "disk-io" / "nodediskiostatuses.yaml"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_DISKS = "/apis/diskio.mooring.dev/v1alpha1/nodediskiostatuses"
+_DISKS = "/apis/diskio.moorage.dev/v1alpha1/nodediskiostatuses"
 
 _CONFIGURATION = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -35,7 +35,7 @@ profiles:
 
 def disk(name: str, read: str) -> dict[str, Any]:
     return {
-        "apiVersion": "diskio.mooring.dev/v1alpha1",
+        "apiVersion": "diskio.moorage.dev/v1alpha1",
         "kind": "NodeDiskIOStatus",
         "metadata": {"name": name},
         "spec": {"nodeName": name, "capacity": {"read": read, "write": "1Gi"}},
@@ -44,12 +44,12 @@ def disk(name: str, read: str) -> dict[str, Any]:
 
 def reading(name: str, read: str) -> dict[str, Any]:
     made = pod(name)
-    annotations = {"diskio.mooring.dev/read": read}
+    annotations = {"diskio.moorage.dev/read": read}
     return {**made, "metadata": {**made["metadata"], "annotations": annotations}}
 
 
 def replay(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mooring", "replay", *map(str, arguments)]
+    command = [sys.executable, "-m", "moorage", "replay", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -57,7 +57,7 @@ def replay(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 async def _disks(admin: Arena) -> AsyncIterator[None]:
     """Two nodes, of which one can read much."""
     await admin.request("POST", _CRDS, yaml.safe_load(_CRD.read_text()))
-    name = "nodediskiostatuses.diskio.mooring.dev"
+    name = "nodediskiostatuses.diskio.moorage.dev"
     try:
         await admin.created(_CRDS, name)
         await admin.create([node("n1"), node("n2")])
@@ -77,10 +77,10 @@ def files(tmp_path: Path) -> Callable[[], list[Path]]:
 async def test_what_was_recorded_is_decided_again(
     plane: ControlPlane, admin: Arena, tmp_path: Path, files: Callable[[], list[Path]]
 ) -> None:
-    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORAGE_TOKEN)
     (tmp_path / "config.yaml").write_text(_CONFIGURATION)
     options = (f"--config={tmp_path / 'config.yaml'}", f"--record={tmp_path / 'story'}")
-    async with mooring(tmp_path / "log", access, "--leader-elect=false", *options) as process:
+    async with moorage(tmp_path / "log", access, "--leader-elect=false", *options) as process:
         await admin.create([reading("a", "80Mi"), pod("plain")])
         assert (await admin.bound(2)).bound["a"] == "n1"
         # Nothing can read as much any more, until a driver says that a disk has grown.

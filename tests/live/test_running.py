@@ -1,4 +1,4 @@
-"""`mooring run` on a real API server: beside others, with bad input, asked about itself."""
+"""`moorage run` on a real API server: beside others, with bad input, asked about itself."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from tests.patience import PATIENCE_SECONDS
 
 from .arena import Arena, node, pod
-from .control_plane import MOORING_TOKEN, ControlPlane
+from .control_plane import MOORAGE_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
-from .mooring_process import kubeconfig, mooring
+from .moorage_process import kubeconfig, moorage
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
@@ -37,14 +37,14 @@ def configuration(folder: Path, name: str) -> str:
 
 @pytest.fixture
 def access(plane: ControlPlane, tmp_path: Path) -> Path:
-    return kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+    return kubeconfig(tmp_path / "kubeconfig", plane.server, MOORAGE_TOKEN)
 
 
 async def test_pods_of_other_schedulers_are_left_alone(
     admin: Arena, access: Path, tmp_path: Path
 ) -> None:
     await admin.create([node("n1"), pod("theirs", scheduler="other"), pod("ours")])
-    async with mooring(tmp_path / "log", access, _ALONE):
+    async with moorage(tmp_path / "log", access, _ALONE):
         verdict = await admin.bound(1)
 
         assert verdict.pending == ["theirs"]
@@ -58,8 +58,8 @@ async def test_two_schedulers_share_nodes_without_over_committing_for_good(
     ones = (pod(f"one{number}", cpu="1", scheduler="one") for number in range(30))
     twos = (pod(f"two{number}", cpu="1", scheduler="two") for number in range(30))
     async with (
-        mooring(tmp_path / "one", access, _ALONE, configuration(tmp_path, "one")) as one,
-        mooring(tmp_path / "two", access, _ALONE, configuration(tmp_path, "two")) as two,
+        moorage(tmp_path / "one", access, _ALONE, configuration(tmp_path, "one")) as one,
+        moorage(tmp_path / "two", access, _ALONE, configuration(tmp_path, "two")) as two,
     ):
         await one.logged("leads")
         await two.logged("leads")
@@ -78,7 +78,7 @@ async def test_a_pod_that_the_kubelet_rejected_is_not_fought_over(
     admin: Arena, access: Path, tmp_path: Path
 ) -> None:
     await admin.create([node("n1", cpu=1), pod("first", cpu="1")])
-    async with mooring(tmp_path / "log", access, _ALONE):
+    async with moorage(tmp_path / "log", access, _ALONE):
         await admin.all_bound(1)
         rejected = {"status": {"phase": "Failed", "reason": "OutOfcpu"}}
         path = "/api/v1/namespaces/default/pods"
@@ -117,8 +117,8 @@ async def test_objects_that_cannot_be_read_are_reported_once_and_stop_nothing(
         [node("good", pods=30), node("spoiled", cpu=77), pod("odd", affinity=affinity)]
     )
     async with FaultyProxy(plane.server, Faults(rewrite=spoil)).running() as proxy:
-        access = kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORING_TOKEN)
-        async with mooring(tmp_path / "log", access, _ALONE) as process:
+        access = kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORAGE_TOKEN)
+        async with moorage(tmp_path / "log", access, _ALONE) as process:
             await admin.create(pod(f"p{number}") for number in range(20))
             verdict = await admin.bound(20)
             assert set(verdict.bound.values()) == {"good"}
@@ -133,7 +133,7 @@ async def test_sigusr2_compares_the_cache_with_the_api_server(
     admin: Arena, access: Path, tmp_path: Path
 ) -> None:
     await admin.create([node("n1"), pod("a"), pod("b")])
-    async with mooring(tmp_path / "log", access, _ALONE) as process:
+    async with moorage(tmp_path / "log", access, _ALONE) as process:
         await admin.all_bound(2)
         await process.caught_up()
 
@@ -189,11 +189,11 @@ async def test_the_clock_jumps(admin: Arena, access: Path, tmp_path: Path) -> No
         "--leader-elect-lease-duration=120s",
         "--leader-elect-renew-deadline=100s",
         "--leader-elect-retry-period=500ms",
-        "--leader-elect-resource-name=mooring",
-        "--leader-elect-resource-namespace=mooring-system",
+        "--leader-elect-resource-name=moorage",
+        "--leader-elect-resource-namespace=moorage-system",
     )
     await admin.create([node("n1"), node("big", cpu=16)])
-    async with mooring(tmp_path / "log", access, *leading) as process:
+    async with moorage(tmp_path / "log", access, *leading) as process:
         await process.logged("leads")
         # The last needs the backoff to end at the right time: its node comes later.
         await admin.create([pod("a"), pod("b"), pod("large", cpu="20")])

@@ -16,7 +16,7 @@ from tests.ports import free_port
 
 from .arena import Arena, arena, node, pod
 from .control_plane import ADMIN_TOKEN, ControlPlane, binaries, control_plane
-from .mooring_process import kubeconfig, running
+from .moorage_process import kubeconfig, running
 
 pytestmark = pytest.mark.live
 
@@ -58,13 +58,13 @@ ROLES = "/apis/rbac.authorization.k8s.io/v1"
 @pytest.fixture
 async def no_roles(admin: Arena) -> AsyncIterator[None]:
     """The roles of the cluster that other tests use have the names of the chart's."""
-    paths = (f"{ROLES}/clusterroles/mooring", f"{ROLES}/clusterrolebindings/mooring")
+    paths = (f"{ROLES}/clusterroles/moorage", f"{ROLES}/clusterrolebindings/moorage")
     kept = {path: await admin.request("GET", path) for path in paths}
     for path in kept:
         await admin.delete(path)
     yield
     for path, item in kept.items():
-        item["metadata"] = {"name": "mooring"}
+        item["metadata"] = {"name": "moorage"}
         await admin.request("POST", path.rpartition("/")[0], item)
 
 
@@ -82,9 +82,9 @@ async def test_the_chart_grants_what_a_scheduler_needs_and_leaves_nothing_behind
         assert done.returncode == 0, done.stderr
 
     before = await list_all(admin, "by-helm")
-    helm("install", "mooring", str(DEPLOY / "helm" / "mooring"))
+    helm("install", "moorage", str(DEPLOY / "helm" / "moorage"))
     await schedule_with_its_grants(real_plane, admin, "by-helm", tmp_path)
-    helm("uninstall", "mooring")
+    helm("uninstall", "moorage")
 
     assert await list_all(admin, "by-helm") == before
 
@@ -118,15 +118,15 @@ async def test_kustomize_grants_what_a_scheduler_needs_and_leaves_nothing_behind
             arena(plane.server, ADMIN_TOKEN) as admin,
             running(tmp_path / "manager", *manager),
         ):
-            before = await list_all(admin, "mooring-system")
+            before = await list_all(admin, "moorage-system")
             kubectl("apply", "-k", str(DEPLOY / "base"))
-            assert len(await list_all(admin, "mooring-system")) > len(before)
-            await schedule_with_its_grants(plane, admin, "mooring-system", tmp_path)
+            assert len(await list_all(admin, "moorage-system")) > len(before)
+            await schedule_with_its_grants(plane, admin, "moorage-system", tmp_path)
             await asyncio.to_thread(kubectl, "delete", "-k", str(DEPLOY / "base"))
 
-            assert await list_all(admin, "mooring-system") == before
+            assert await list_all(admin, "moorage-system") == before
             spaces = (await admin.request("GET", "/api/v1/namespaces"))["items"]
-            assert "mooring-system" not in {each["metadata"]["name"] for each in spaces}
+            assert "moorage-system" not in {each["metadata"]["name"] for each in spaces}
 
 
 async def schedule_with_its_grants(
@@ -134,12 +134,12 @@ async def schedule_with_its_grants(
 ) -> None:
     """Runs a scheduler as the deployment of a namespace does, with its account; it binds a pod."""
     options = await read_deployment(admin, namespace, folder)
-    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/mooring/token"
+    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/moorage/token"
     asked = await admin.request("POST", account, {"spec": {}})
     granted = kubeconfig(folder / "granted", plane.server, asked["status"]["token"])
-    await admin.create([node("n0"), pod("p0", scheduler="mooring")])
+    await admin.create([node("n0"), pod("p0", scheduler="moorage")])
 
-    command = (sys.executable, "-m", "mooring", "run", f"--kubeconfig={granted}", *options)
+    command = (sys.executable, "-m", "moorage", "run", f"--kubeconfig={granted}", *options)
     async with running(folder / "log", *command) as process:
         await admin.bound(1)
         assert await process.stop() == 0, process.log
@@ -153,15 +153,15 @@ async def read_deployment(admin: Arena, namespace: str, folder: Path) -> list[st
     deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     (made,) = (await admin.request("GET", deployments))["items"]
     spec = made["spec"]["template"]["spec"]
-    assert spec["serviceAccountName"] == "mooring"
+    assert spec["serviceAccountName"] == "moorage"
     (mounted,) = (each["configMap"]["name"] for each in spec["volumes"] if "configMap" in each)
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
     config = await admin.request("GET", f"{maps}/{mounted}")
-    (folder / "mooring.yaml").write_text(config["data"]["mooring.yaml"])
+    (folder / "moorage.yaml").write_text(config["data"]["moorage.yaml"])
     command, *flags = spec["containers"][0]["args"]
     assert command == "run"
     return [
-        flag.replace("/etc/mooring", str(folder)).replace("10259", str(free_port()))
+        flag.replace("/etc/moorage", str(folder)).replace("10259", str(free_port()))
         for flag in flags
     ] + ["--bind-address=127.0.0.1"]
 

@@ -23,9 +23,9 @@ import pytest
 from tests.patience import PATIENCE_SECONDS
 
 from .arena import Arena, Manifest, arena, node, pod
-from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane
+from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
-from .mooring_process import MooringProcess, kubeconfig, mooring
+from .moorage_process import MoorageProcess, kubeconfig, moorage
 
 pytestmark = pytest.mark.live
 
@@ -36,8 +36,8 @@ _LEASE = (
     "--leader-elect-lease-duration=15s",
     "--leader-elect-renew-deadline=10s",
     "--leader-elect-retry-period=2s",
-    "--leader-elect-resource-name=mooring",
-    "--leader-elect-resource-namespace=mooring-system",
+    "--leader-elect-resource-name=moorage",
+    "--leader-elect-resource-namespace=moorage-system",
 )
 _MOST_GROWTH = 1.15
 
@@ -161,16 +161,16 @@ class Replicas:
     folder: Path
     stack: AsyncExitStack
     number: int = 0
-    running: list[MooringProcess] = field(default_factory=list)
+    running: list[MoorageProcess] = field(default_factory=list)
     #: Resident memory at the beginning and at the end of each lead.
     memory: list[tuple[int, int]] = field(default_factory=list)
 
     async def add(self) -> None:
         self.number += 1
         log, access = self.folder / f"log{self.number}", self.folder / "kubeconfig"
-        self.running.append(await self.stack.enter_async_context(mooring(log, access, *_LEASE)))
+        self.running.append(await self.stack.enter_async_context(moorage(log, access, *_LEASE)))
 
-    async def leader(self) -> MooringProcess:
+    async def leader(self) -> MoorageProcess:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 for process in self.running:
@@ -231,7 +231,7 @@ async def soak(plan: Plan, plane: ControlPlane, admin: Arena, folder: Path) -> s
     await admin.create(node(f"n{number}", cpu=_CPUS) for number in range(_NODES))
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(FaultyProxy(plane.server, Faults()).running())
-        kubeconfig(folder / "kubeconfig", proxy.url, MOORING_TOKEN)
+        kubeconfig(folder / "kubeconfig", proxy.url, MOORAGE_TOKEN)
         replicas = Replicas(folder, stack)
         await replicas.add()
         await replicas.leader()
@@ -258,7 +258,7 @@ async def soak(plan: Plan, plane: ControlPlane, admin: Arena, folder: Path) -> s
         return report
 
 
-async def all_room_is_there(plane: ControlPlane, leader: MooringProcess) -> None:
+async def all_room_is_there(plane: ControlPlane, leader: MoorageProcess) -> None:
     """Every core that is free is found free: pods that take all of them are all bound."""
     async with arena(plane.server, ADMIN_TOKEN) as admin:
         await persist(admin.pods)
@@ -270,7 +270,7 @@ async def all_room_is_there(plane: ControlPlane, leader: MooringProcess) -> None
         await admin.nothing_is_over_committed()
 
 
-def resident(process: MooringProcess) -> int:
+def resident(process: MoorageProcess) -> int:
     """The memory of a process in bytes; 0 if it has ended."""
     try:
         fields = Path(f"/proc/{process.pid}/statm").read_text().split()
@@ -281,8 +281,8 @@ def resident(process: MooringProcess) -> int:
 
 @pytest.mark.soak
 async def test_soak(plane: ControlPlane, admin: Arena, tmp_path: Path) -> None:
-    minutes = float(os.environ.get("MOORING_SOAK_MINUTES", "30"))
-    jobs = float(os.environ.get("MOORING_SOAK_JOBS", "50"))
+    minutes = float(os.environ.get("MOORAGE_SOAK_MINUTES", "30"))
+    jobs = float(os.environ.get("MOORAGE_SOAK_JOBS", "50"))
     plan = Plan(60 * minutes, jobs_per_second=jobs, api_server_every=60, leader_every=300)
     report = await soak(plan, plane, admin, tmp_path)
     print(report)  # noqa: T201 - it is what `make soak` shows

@@ -11,8 +11,8 @@ import pytest
 from tests.ports import free_port
 
 from .arena import Arena, Manifest, node, pod
-from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane
-from .mooring_process import MooringProcess, kubeconfig, mooring, running
+from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, ControlPlane
+from .moorage_process import MoorageProcess, kubeconfig, moorage, running
 
 pytestmark = pytest.mark.live
 
@@ -45,7 +45,7 @@ def make_waiting() -> list[Manifest]:
 
 
 @asynccontextmanager
-async def _kube_scheduler(plane: ControlPlane, folder: Path) -> AsyncIterator[MooringProcess]:
+async def _kube_scheduler(plane: ControlPlane, folder: Path) -> AsyncIterator[MoorageProcess]:
     writing = kubeconfig(folder / "writing", plane.server, ADMIN_TOKEN)
     theirs = (
         plane.bin / "kube-scheduler",
@@ -60,7 +60,7 @@ async def _kube_scheduler(plane: ControlPlane, folder: Path) -> AsyncIterator[Mo
         yield process
 
 
-async def read_messages(admin: Arena, process: MooringProcess) -> dict[str, str]:
+async def read_messages(admin: Arena, process: MoorageProcess) -> dict[str, str]:
     """What each waiting pod is told, once all of them are."""
     waiting = make_waiting()
     found: dict[str, str] = {}
@@ -91,8 +91,8 @@ async def test_pods_that_wait_are_told_the_same(
             theirs = await read_messages(admin, process)
         await admin.clear()
         await admin.create(make_cluster())
-        access = kubeconfig(tmp_path / "ours", real_plane.server, MOORING_TOKEN)
-        async with mooring(tmp_path / "log", access, "--leader-elect=false") as process:
+        access = kubeconfig(tmp_path / "ours", real_plane.server, MOORAGE_TOKEN)
+        async with moorage(tmp_path / "log", access, "--leader-elect=false") as process:
             ours = await read_messages(admin, process)
     finally:
         await admin.delete(f"{_CLASSES}/{_CLASS['metadata']['name']}")

@@ -1,4 +1,4 @@
-"""`mooring webhook`, asked by a real API server."""
+"""`moorage webhook`, asked by a real API server."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import aiohttp
 import pytest
 import yaml
 
-from mooring.app.coexist_admission import ANNOTATION as RAISED
-from mooring.objects.pod import COEXIST_POLICY, PLACED
+from moorage.app.coexist_admission import ANNOTATION as RAISED
+from moorage.objects.pod import COEXIST_POLICY, PLACED
 from tests.client_certificates import ClientAuthority
 from tests.patience import until
 from tests.ports import free_port
 
 from .arena import Arena, arena, node, pod
 from .control_plane import ADMIN_TOKEN, ControlPlane, control_plane
-from .mooring_process import kubeconfig
+from .moorage_process import kubeconfig
 
 pytestmark = pytest.mark.live
 
@@ -56,7 +56,7 @@ async def running(
     access = kubeconfig(folder / "kubeconfig", plane.server, ADMIN_TOKEN)
     with (folder / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "mooring", "webhook"),
+            *(sys.executable, "-m", "moorage", "webhook"),
             *(f"--kubeconfig={access}", f"--secure-port={port}", f"--cert-dir={certificates}"),
             *("--bind-address=127.0.0.1", *flags),
             stderr=log,
@@ -110,7 +110,7 @@ def _configuration(
     port: int, folder: Path, file: Path = _SHIPPED, path: str = "coexist-policy"
 ) -> Any:
     shipped = yaml.safe_load(file.read_text())
-    authority = base64.b64encode((folder / "mooring.crt").read_bytes()).decode()
+    authority = base64.b64encode((folder / "moorage.crt").read_bytes()).decode()
     for each in shipped["webhooks"]:
         where = f"https://127.0.0.1:{port}/{path}"
         each["clientConfig"] = {"url": where, "caBundle": authority}
@@ -120,7 +120,7 @@ def _configuration(
 
 def exclusive(name: str, policy: str = "DaemonsetAndStaticPods", **given: Any) -> dict[str, Any]:
     made = pod(name, **given)
-    annotation = {"scheduling.mooring.dev/coexist-policy": policy}
+    annotation = {"scheduling.moorage.dev/coexist-policy": policy}
     return {**made, "metadata": {**made["metadata"], "annotations": annotation}}
 
 

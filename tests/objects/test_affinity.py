@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.objects.placement_rules import NO_TERMS, Affinity, AffinityTerm, compile_terms
-from mooring.objects.selector import equality
+from moorage.objects.placement_rules import NO_TERMS, Affinity, AffinityTerm, compile_terms
+from moorage.objects.selector import equality
 
 WEB: dict[str, Any] = {"matchLabels": {"app": "web"}}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.objects.coexist import (
+from moorage.objects.coexist import (
     ANNOTATION,
     ANY,
     DAEMONSET_AND_STATIC_PODS,
@@ -20,7 +20,7 @@ from mooring.objects.coexist import (
     policy_of,
     unknown_policy,
 )
-from mooring.objects.pod import Pod
+from moorage.objects.pod import Pod
 from tests.builders import pod
 from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
 

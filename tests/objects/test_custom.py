@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mooring.documents.errors import DecodeError
-from mooring.objects.custom import CustomKind, CustomObject
-from mooring.objects.decode import from_builtins, from_json
+from moorage.documents.errors import DecodeError
+from moorage.objects.custom import CustomKind, CustomObject
+from moorage.objects.decode import from_builtins, from_json
 
 KIND = CustomKind("example.com", "v1", "Thing", "things", namespaced=True)
 RAW: dict[str, Any] = {

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.documents.errors import DecodeError
-from mooring.objects.decode import from_builtins, from_json
-from mooring.objects.kinds import READ_KINDS
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.objects.workload import Namespace, PodDisruptionBudget, ReplicaSet, Service
+from moorage.documents.errors import DecodeError
+from moorage.objects.decode import from_builtins, from_json
+from moorage.objects.kinds import READ_KINDS
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.objects.workload import Namespace, PodDisruptionBudget, ReplicaSet, Service
 from tests.builders import node_manifest, pod, pod_manifest
 
 MiB = 2**20

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from mooring.framework.wakeups import Resource
-from mooring.objects.decode import from_builtins, from_json, reader
-from mooring.objects.kinds import KINDS, READ_KINDS
-from mooring.objects.meta import ObjectKind
+from moorage.framework.wakeups import Resource
+from moorage.objects.decode import from_builtins, from_json, reader
+from moorage.objects.kinds import KINDS, READ_KINDS
+from moorage.objects.meta import ObjectKind
 
 WIDGETS = ObjectKind("example.com", "v1alpha1", "Widget", "widgets")
 

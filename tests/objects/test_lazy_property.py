@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.objects.lazy_property import lazy_property
+from moorage.objects.lazy_property import lazy_property
 
 
 class Square:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.objects.node_selector import (
+from moorage.objects.node_selector import (
     Malformed,
     NodeSelector,
     NodeSelectorTerm,

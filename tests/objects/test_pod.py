@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.objects.container import HostPort, ports_conflict
+from moorage.objects.container import HostPort, ports_conflict
 from tests.builders import pod
 
 

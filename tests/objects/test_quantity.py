@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.objects.quantity import MAX_INT64, Quantity, millis, units
+from moorage.objects.quantity import MAX_INT64, Quantity, millis, units
 
 SUFFIXES = {
     "": Fraction(1),

@@ -8,10 +8,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.objects.decode import from_builtins
-from mooring.objects.pod import Pod
-from mooring.objects.quantity import MOST_AMOUNT
-from mooring.objects.resources import amounts, is_counted, is_extended
+from moorage.objects.decode import from_builtins
+from moorage.objects.pod import Pod
+from moorage.objects.quantity import MOST_AMOUNT
+from moorage.objects.resources import amounts, is_counted, is_extended
 from tests.builders import pod_manifest
 
 MIB = 2**20

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from mooring.objects.selector import (
+from moorage.objects.selector import (
     EVERYTHING,
     LabelSelector,
     Selector,

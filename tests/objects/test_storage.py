@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.objects.csi import CSINode
-from mooring.objects.decode import from_builtins
-from mooring.objects.in_tree import Attachable, Sources, Terms, migrated_terms
-from mooring.objects.node import BETA_REGION, BETA_ZONE, REGION, ZONE
-from mooring.objects.node_selector import NodeRequirement, NodeTerm
-from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from moorage.objects.csi import CSINode
+from moorage.objects.decode import from_builtins
+from moorage.objects.in_tree import Attachable, Sources, Terms, migrated_terms
+from moorage.objects.node import BETA_REGION, BETA_ZONE, REGION, ZONE
+from moorage.objects.node_selector import NodeRequirement, NodeTerm
+from moorage.objects.storage import PersistentVolume, PersistentVolumeClaim
 from tests.storage_builders import csi_node, mounting, pv, pvc, storage_capacity, storage_class
 
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"

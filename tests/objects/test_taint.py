@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.objects.placement_rules import Taint, Toleration, is_tolerated
+from moorage.objects.placement_rules import Taint, Toleration, is_tolerated
 
 TAINT = Taint(key="gpu", effect="NoSchedule", value="big")
 

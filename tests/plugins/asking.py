@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mooring.cluster import Cluster
-from mooring.framework.plugin import Filter, Narrowed, Plugin, PreFilter, PreScore, Score
-from mooring.framework.status import Code, Rejected
-from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, ClusterEvent, Resource, Topics
-from mooring.objects.pod import Pod
+from moorage.cluster import Cluster
+from moorage.framework.plugin import Filter, Narrowed, Plugin, PreFilter, PreScore, Score
+from moorage.framework.status import Code, Rejected
+from moorage.framework.verdict import Verdict
+from moorage.framework.wakeups import Action, ClusterEvent, Resource, Topics
+from moorage.objects.pod import Pod
 
 #: Node names with why they are rejected.
 Rejections = dict[str, tuple[str, ...]]

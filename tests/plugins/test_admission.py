@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from mooring.cluster import Cluster
-from mooring.objects.pod import Pod
-from mooring.plugins.disk_io.disk_io_resource import DISK_IO
+from moorage.cluster import Cluster
+from moorage.objects.pod import Pod
+from moorage.plugins.disk_io.disk_io_resource import DISK_IO
 from tests.builders import node, pod
 from tests.plugins.test_counted import driver, resource
 from tests.plugins.test_disk_io import asking, cluster, disk

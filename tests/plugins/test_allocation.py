@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import scores
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.config import FeatureGates
-from mooring.framework.plugin import Plugin
-from mooring.plugins import BUILTIN, REGISTRY
+from moorage.config import FeatureGates
+from moorage.framework.plugin import Plugin
+from moorage.plugins import BUILTIN, REGISTRY
 
 
 def test_every_plugin_is_known_by_its_name() -> None:

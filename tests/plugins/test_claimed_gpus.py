@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from mooring.cluster import Cluster
-from mooring.objects.pod import Pod
-from mooring.plugins.claimed_gpus import ClaimedGPUs
-from mooring.plugins.gpu_use import CPU_MILLI, GPUS
+from moorage.cluster import Cluster
+from moorage.objects.pod import Pod
+from moorage.plugins.claimed_gpus import ClaimedGPUs
+from moorage.plugins.gpu_use import CPU_MILLI, GPUS
 from tests.builders import cluster, node, pod
 from tests.device_builders import (
     claim,

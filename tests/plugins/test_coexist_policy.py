@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from mooring.cluster import Change, Cluster, WhatIf
-from mooring.framework.status import Code, Rejected
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.coexist import ANNOTATION, EXCLUSIVE_THERE, OTHERS_THERE, conflict
-from mooring.objects.pod import Pod
-from mooring.plugins.coexist_policy import CoexistPolicy, CoexistPolicyArgs
+from moorage.cluster import Change, Cluster, WhatIf
+from moorage.framework.status import Code, Rejected
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.coexist import ANNOTATION, EXCLUSIVE_THERE, OTHERS_THERE, conflict
+from moorage.objects.pod import Pod
+from moorage.plugins.coexist_policy import CoexistPolicy, CoexistPolicyArgs
 from tests.builders import EMPTY, cluster, node, pod
 from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
 from tests.plugins.asking import Rejections, codes, listens, rejections, scores, wakes

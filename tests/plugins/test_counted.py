@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.cluster.extended.resources import extended_figures
-from mooring.config import ConfigError, load_mapping
-from mooring.engine.actions import Report
-from mooring.engine.classes.statistics import DecisionPath
-from mooring.engine.explain import explain
-from mooring.framework.profile import known_plugins
-from mooring.objects.custom import CustomKind, CustomObject
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.plugins.counted.counted_pools import CountedPools
-from mooring.plugins.counted.counted_resources import CountedResources
-from mooring.testing import Driver, conditions, evictions, make_engine
+from moorage.cluster.extended.resources import extended_figures
+from moorage.config import ConfigError, load_mapping
+from moorage.engine.actions import Report
+from moorage.engine.classes.statistics import DecisionPath
+from moorage.engine.explain import explain
+from moorage.framework.profile import known_plugins
+from moorage.objects.custom import CustomKind, CustomObject
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.plugins.counted.counted_pools import CountedPools
+from moorage.plugins.counted.counted_resources import CountedResources
+from moorage.testing import Driver, conditions, evictions, make_engine
 from tests.builders import node, pod
 from tests.extended_fakes import custom
 

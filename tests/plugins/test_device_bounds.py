@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Cluster
-from mooring.cluster.devices import groups
-from mooring.plugins.dynamic_resources.device_allocation import AllocationFound, AllocationOutcome
-from mooring.plugins.dynamic_resources.preparation import ClaimPlans
-from mooring.plugins.dynamic_resources.selectors import AnswersSpentError, SelectorAnswers
+from moorage.cluster import Cluster
+from moorage.cluster.devices import groups
+from moorage.plugins.dynamic_resources.device_allocation import AllocationFound, AllocationOutcome
+from moorage.plugins.dynamic_resources.preparation import ClaimPlans
+from moorage.plugins.dynamic_resources.selectors import AnswersSpentError, SelectorAnswers
 from tests.builders import node
 from tests.device_builders import (
     claim,

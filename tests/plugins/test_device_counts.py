@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.cluster import Cluster
-from mooring.framework.status import PluginError
-from mooring.plugins import node_resources_fit
-from mooring.plugins.allocation import ResourceSpec, ScoringStrategy
-from mooring.plugins.dynamic_resources.device_counts import DeviceCounts
-from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from moorage.cluster import Cluster
+from moorage.framework.status import PluginError
+from moorage.plugins import node_resources_fit
+from moorage.plugins.allocation import ResourceSpec, ScoringStrategy
+from moorage.plugins.dynamic_resources.device_counts import DeviceCounts
+from moorage.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from tests.builders import node, pod
 from tests.device_builders import device, device_class, holding, resource_slice, result
 

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from mooring.cel import DeviceExpression, DeviceView
-from mooring.cluster.devices.models import DeviceContent, Models
-from mooring.config import default
-from mooring.engine import Engine
-from mooring.engine.actions import Action, PatchPodStatus, WriteClaims
-from mooring.engine.events import Applied
-from mooring.framework.profile import known_plugins
-from mooring.objects.device import SliceDevice
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.plugins.dynamic_resources import device_allocation, preparation
-from mooring.plugins.dynamic_resources.selectors import SelectorAnswers, SelectorProblem
+from moorage.cel import DeviceExpression, DeviceView
+from moorage.cluster.devices.models import DeviceContent, Models
+from moorage.config import default
+from moorage.engine import Engine
+from moorage.engine.actions import Action, PatchPodStatus, WriteClaims
+from moorage.engine.events import Applied
+from moorage.framework.profile import known_plugins
+from moorage.objects.device import SliceDevice
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.plugins.dynamic_resources import device_allocation, preparation
+from moorage.plugins.dynamic_resources.selectors import SelectorAnswers, SelectorProblem
 from tests.builders import node, pod
 from tests.cel.recorded_cases import ask, read_cases, view_of
 from tests.device_builders import claim, device, device_class, request, resource_slice

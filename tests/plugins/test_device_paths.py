@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Cluster, Nodes, check
-from mooring.cluster.devices import groups
-from mooring.plugins.dynamic_resources import search
-from mooring.plugins.dynamic_resources.asks import CompiledClaim, SearchError
-from mooring.plugins.dynamic_resources.device_allocation import AllocationFound, ClaimsPlan
-from mooring.plugins.dynamic_resources.preparation import ClaimPlans, RowOutcomes
-from mooring.plugins.dynamic_resources.search import Candidate, DeviceSearch, SearchTooLongError
+from moorage.cluster import Cluster, Nodes, check
+from moorage.cluster.devices import groups
+from moorage.plugins.dynamic_resources import search
+from moorage.plugins.dynamic_resources.asks import CompiledClaim, SearchError
+from moorage.plugins.dynamic_resources.device_allocation import AllocationFound, ClaimsPlan
+from moorage.plugins.dynamic_resources.preparation import ClaimPlans, RowOutcomes
+from moorage.plugins.dynamic_resources.search import Candidate, DeviceSearch, SearchTooLongError
 from tests.builders import node
 from tests.device_builders import (
     DRIVER,

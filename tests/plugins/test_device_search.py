@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Cluster
-from mooring.plugins.dynamic_resources.device_allocation import AllocationFound, ClaimsPlan
-from mooring.plugins.dynamic_resources.preparation import ClaimPlans
-from mooring.plugins.dynamic_resources.search import DeviceSearch
+from moorage.cluster import Cluster
+from moorage.plugins.dynamic_resources.device_allocation import AllocationFound, ClaimsPlan
+from moorage.plugins.dynamic_resources.preparation import ClaimPlans
+from moorage.plugins.dynamic_resources.search import DeviceSearch
 from tests.builders import node
 from tests.device_builders import (
     claim,

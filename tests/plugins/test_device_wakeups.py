@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cluster import Cluster
-from mooring.framework.wakeups import Action, Resource, on
-from mooring.objects.node import Node
-from mooring.plugins.dynamic_resources.dynamic_resources import DynamicResources
-from mooring.plugins.node_resources_fit import NodeResourcesFit
+from moorage.cluster import Cluster
+from moorage.framework.wakeups import Action, Resource, on
+from moorage.objects.node import Node
+from moorage.plugins.dynamic_resources.dynamic_resources import DynamicResources
+from moorage.plugins.node_resources_fit import NodeResourcesFit
 from tests.builders import node, pod
 from tests.device_builders import claim, device_class, holding, result
 

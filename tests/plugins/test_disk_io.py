@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Cluster, HandleRegistry
-from mooring.config import ConfigError, load_mapping
-from mooring.documents.errors import DecodeError
-from mooring.engine import Engine
-from mooring.framework.profile import known_plugins
-from mooring.framework.status import Rejected
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.custom import CustomObject
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.plugins.disk_io.disk_io import DiskIO, DiskIOArgs
-from mooring.plugins.disk_io.disk_io_resource import (
+from moorage.cluster import Cluster, HandleRegistry
+from moorage.config import ConfigError, load_mapping
+from moorage.documents.errors import DecodeError
+from moorage.engine import Engine
+from moorage.framework.profile import known_plugins
+from moorage.framework.status import Rejected
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.custom import CustomObject
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.plugins.disk_io.disk_io import DiskIO, DiskIOArgs
+from moorage.plugins.disk_io.disk_io_resource import (
     BLOCK_SIZES,
     DISK_IO,
     KIND,
@@ -26,13 +26,13 @@ from mooring.plugins.disk_io.disk_io_resource import (
     DiskIOResource,
     estimate,
 )
-from mooring.plugins.disk_io.quiet_disk import QUIET, QuietDisk
+from moorage.plugins.disk_io.quiet_disk import QUIET, QuietDisk
 from tests import builders
 from tests.builders import node, pod
 from tests.extended_fakes import custom
 from tests.plugins.asking import rejections, scores, wakes
 
-ANNOTATION = "diskio.mooring.dev/"
+ANNOTATION = "diskio.moorage.dev/"
 
 
 def asking(name: str = "pod", **given: Any) -> Pod:
@@ -125,9 +125,9 @@ def test_evicting_helps_where_there_would_be_room() -> None:
 @pytest.mark.parametrize(
     ("asks", "told"),
     [
-        (asking(read="much"), 'annotation diskio.mooring.dev/read: must be a quantity, got "much"'),
-        (asking(write="-1"), 'annotation diskio.mooring.dev/write: must not be negative, got "-1"'),
-        (asking(read=1, block_size=""), "annotation diskio.mooring.dev/block-size: must be a quan"),
+        (asking(read="much"), 'annotation diskio.moorage.dev/read: must be a quantity, got "much"'),
+        (asking(write="-1"), 'annotation diskio.moorage.dev/write: must not be negative, got "-1"'),
+        (asking(read=1, block_size=""), "annotation diskio.moorage.dev/block-size: must be a quan"),
     ],
 )
 def test_a_pod_that_cannot_be_read(asks: Pod, told: str) -> None:

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.cluster import Cluster
-from mooring.cluster.devices.claims import DecidedClaim, Decision
-from mooring.documents.conversion import to_struct
-from mooring.framework.plugin import UNSIGNABLE
-from mooring.framework.status import Code, Rejected, unresolvable
-from mooring.objects.pod import Pod
-from mooring.objects.resource_claim import Allocation
-from mooring.plugins.dynamic_resources.dynamic_resources import (
+from moorage.cluster import Cluster
+from moorage.cluster.devices.claims import DecidedClaim, Decision
+from moorage.documents.conversion import to_struct
+from moorage.framework.plugin import UNSIGNABLE
+from moorage.framework.status import Code, Rejected, unresolvable
+from moorage.objects.pod import Pod
+from moorage.objects.resource_claim import Allocation
+from moorage.plugins.dynamic_resources.dynamic_resources import (
     DynamicResources,
     DynamicResourcesArgs,
 )
-from mooring.plugins.dynamic_resources.extended import find_extended
-from mooring.plugins.dynamic_resources.preparation import PreparedClaims
-from mooring.plugins.dynamic_resources.search import MOST_STEPS
+from moorage.plugins.dynamic_resources.extended import find_extended
+from moorage.plugins.dynamic_resources.preparation import PreparedClaims
+from moorage.plugins.dynamic_resources.search import MOST_STEPS
 from tests.builders import EMPTY, cluster, node, pod
 from tests.device_builders import (
     DRIVER,

@@ -13,24 +13,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from mooring.cluster import Change, Cluster
-from mooring.config import ConfigError, load, load_mapping
-from mooring.documents.conversion import decode_hook
-from mooring.engine import Engine
-from mooring.framework.plugin import Rescore
-from mooring.framework.profile import known_plugins
-from mooring.framework.status import Code
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.plugins.gpu_aware import RESERVE_LABELS, GPUAware
-from mooring.plugins.gpu_aware_args import GPUAwareArgs, repository
-from mooring.simulate.loading import load as manifests
-from mooring.simulate.simulation import simulate
-from mooring.testing import drive
+from moorage.cluster import Change, Cluster
+from moorage.config import ConfigError, load, load_mapping
+from moorage.documents.conversion import decode_hook
+from moorage.engine import Engine
+from moorage.framework.plugin import Rescore
+from moorage.framework.profile import known_plugins
+from moorage.framework.status import Code
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.plugins.gpu_aware import RESERVE_LABELS, GPUAware
+from moorage.plugins.gpu_aware_args import GPUAwareArgs, repository
+from moorage.simulate.loading import load as manifests
+from moorage.simulate.simulation import simulate
+from moorage.testing import drive
 from tests.builders import EMPTY, cluster, node, pod
-from tests.cli.invoking import Mooring
+from tests.cli.invoking import Moorage
 from tests.engine.driver import driver, evictions
 from tests.plugins.asking import codes, listens, rejections, scores, wakes
 from tests.strategies import clusters, nodes
@@ -684,9 +684,9 @@ def test_backfill_makes_way_for_a_gpu_pod() -> None:
 def test_the_shared_example_gives_room_to_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mooring = Mooring(monkeypatch, capsys)
+    moorage = Moorage(monkeypatch, capsys)
     files = str(EXAMPLE / "shared.yaml"), str(EXAMPLE / "cluster.yaml")
-    outcome = json.loads(mooring("simulate", "-o", "json", "--config", *files).out)
+    outcome = json.loads(moorage("simulate", "-o", "json", "--config", *files).out)
 
     placed = {each["pod"]: each["node"] for each in outcome["placements"]}
     assert placed["batch"] in ("gpu-1", "gpu-2")

@@ -8,21 +8,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.config import load
-from mooring.documents.conversion import decode_hook
-from mooring.engine import Engine
-from mooring.framework.profile import known_plugins
-from mooring.framework.wakeups import Resource
-from mooring.objects.decode import from_builtins
-from mooring.objects.device import DeviceClass
-from mooring.objects.pod import Pod
-from mooring.objects.resource_claim import ResourceClaim
-from mooring.plugins import REGISTRY
-from mooring.plugins.gpu_aware import GPUAware
-from mooring.plugins.gpu_aware_args import GPUAwareArgs
-from mooring.simulate.loading import load as load_manifests
-from mooring.simulate.simulation import simulate
-from mooring.testing import drive
+from moorage.config import load
+from moorage.documents.conversion import decode_hook
+from moorage.engine import Engine
+from moorage.framework.profile import known_plugins
+from moorage.framework.wakeups import Resource
+from moorage.objects.decode import from_builtins
+from moorage.objects.device import DeviceClass
+from moorage.objects.pod import Pod
+from moorage.objects.resource_claim import ResourceClaim
+from moorage.plugins import REGISTRY
+from moorage.plugins.gpu_aware import GPUAware
+from moorage.plugins.gpu_aware_args import GPUAwareArgs
+from moorage.simulate.loading import load as load_manifests
+from moorage.simulate.simulation import simulate
+from moorage.testing import drive
 from tests.builders import cluster, node, pod
 from tests.device_builders import (
     claim,
@@ -50,7 +50,7 @@ def plugin(*classes: str, **args: Any) -> GPUAware:
 
 def annotated(name: str, expression: str, value: str = "true", **spec: Any) -> DeviceClass:
     raw = {
-        "metadata": {"name": name, "annotations": {"scheduling.mooring.dev/gpu": value}},
+        "metadata": {"name": name, "annotations": {"scheduling.moorage.dev/gpu": value}},
         "spec": {"selectors": [{"cel": {"expression": expression}}], **spec},
     }
     made = from_builtins("DeviceClass", raw)

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from mooring.config import ConfigError, load_mapping
-from mooring.documents.conversion import decode_hook
-from mooring.framework.profile import known_plugins
-from mooring.plugins import REGISTRY
-from mooring.plugins.gpu_fragmentation import GPUFragmentation, GPUFragmentationArgs
-from mooring.testing import check_laws
+from moorage.config import ConfigError, load_mapping
+from moorage.documents.conversion import decode_hook
+from moorage.framework.profile import known_plugins
+from moorage.plugins import REGISTRY
+from moorage.plugins.gpu_fragmentation import GPUFragmentation, GPUFragmentationArgs
+from moorage.testing import check_laws
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import scores
 

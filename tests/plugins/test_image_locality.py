@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.plugins.image_locality import ImageLocality
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.plugins.image_locality import ImageLocality
 from tests.builders import (
     EMPTY,
     cluster,

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.cluster import Cluster
-from mooring.cluster.check import check
-from mooring.config import FeatureGates
-from mooring.config.kubernetes_versions import read_version
-from mooring.framework.status import Code, Rejected
-from mooring.framework.wakeups import Action, ClusterEvent, Resource
-from mooring.objects.node import HOSTNAME, ZONE, Node
-from mooring.objects.placement_rules import AffinityTerm
-from mooring.objects.pod import Pod
-from mooring.objects.workload import Namespace
-from mooring.plugins.inter_pod_affinity.inter_pod_affinity import (
+from moorage.cluster import Cluster
+from moorage.cluster.check import check
+from moorage.config import FeatureGates
+from moorage.config.kubernetes_versions import read_version
+from moorage.framework.status import Code, Rejected
+from moorage.framework.wakeups import Action, ClusterEvent, Resource
+from moorage.objects.node import HOSTNAME, ZONE, Node
+from moorage.objects.placement_rules import AffinityTerm
+from moorage.objects.pod import Pod
+from moorage.objects.workload import Namespace
+from moorage.plugins.inter_pod_affinity.inter_pod_affinity import (
     AffinityRules,
     InterPodAffinity,
     InterPodAffinityArgs,

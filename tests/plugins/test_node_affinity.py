@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.framework.plugin import Narrowed
-from mooring.framework.status import Code, PluginError, unresolvable
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
+from moorage.framework.plugin import Narrowed
+from moorage.framework.status import Code, PluginError, unresolvable
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from tests.builders import (
     EMPTY,
     cluster,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.status import Code
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.pod import Pod
-from mooring.plugins.node_ports import NodePorts
+from moorage.framework.status import Code
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.pod import Pod
+from moorage.plugins.node_ports import NodePorts
 from tests.builders import (
     EMPTY,
     cluster,

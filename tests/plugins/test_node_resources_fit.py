@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.framework.status import Code
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from moorage.framework.status import Code
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from tests.builders import (
     EMPTY,
     cluster,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.status import Code
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.plugins.node_unschedulable import NodeUnschedulable
+from moorage.framework.status import Code
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import (
     EMPTY,
     cluster,

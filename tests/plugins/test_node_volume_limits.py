@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import WhatIf
-from mooring.config import FeatureGates
-from mooring.config.kubernetes_versions import read_version
-from mooring.framework.status import Code, PluginError
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.csi import CSINode
-from mooring.objects.pod import Pod
-from mooring.plugins.volumes.node_volume_limits import NodeVolumeLimits, Volumes
+from moorage.cluster import WhatIf
+from moorage.config import FeatureGates
+from moorage.config.kubernetes_versions import read_version
+from moorage.framework.status import Code, PluginError
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.csi import CSINode
+from moorage.objects.pod import Pod
+from moorage.plugins.volumes.node_volume_limits import NodeVolumeLimits, Volumes
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import codes, listens, rejections, wakes
 from tests.storage_builders import (

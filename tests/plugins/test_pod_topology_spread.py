@@ -11,24 +11,24 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.cluster import BareNodes, Cluster
-from mooring.cluster.check import check
-from mooring.framework.plugin import UNSIGNABLE
-from mooring.framework.status import Code, PluginError
-from mooring.framework.wakeups import Action, ClusterEvent, Resource
-from mooring.objects.node import HOSTNAME, ZONE, Node
-from mooring.objects.placement_rules import is_tolerated
-from mooring.objects.pod import Pod
-from mooring.objects.selector import equality
-from mooring.objects.workload import ReplicaSet, Service
-from mooring.plugins.topology_spread.pod_topology_spread import (
+from moorage.cluster import BareNodes, Cluster
+from moorage.cluster.check import check
+from moorage.framework.plugin import UNSIGNABLE
+from moorage.framework.status import Code, PluginError
+from moorage.framework.wakeups import Action, ClusterEvent, Resource
+from moorage.objects.node import HOSTNAME, ZONE, Node
+from moorage.objects.placement_rules import is_tolerated
+from moorage.objects.pod import Pod
+from moorage.objects.selector import equality
+from moorage.objects.workload import ReplicaSet, Service
+from moorage.plugins.topology_spread.pod_topology_spread import (
     PodTopologySpread,
     PodTopologySpreadArgs,
 )
-from mooring.plugins.topology_spread.spread_constraints import Constraint, own_constraints
-from mooring.plugins.topology_spread.spread_costs import Cost, Costs
-from mooring.plugins.topology_spread.spread_counts import Lowest, Spreads
-from mooring.testing.laws import check_score_rows
+from moorage.plugins.topology_spread.spread_constraints import Constraint, own_constraints
+from moorage.plugins.topology_spread.spread_costs import Cost, Costs
+from moorage.plugins.topology_spread.spread_counts import Lowest, Spreads
+from moorage.testing.laws import check_score_rows
 from tests.builders import (
     EMPTY,
     cluster,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.plugins.preemption.preemption_candidates import (
+from moorage.plugins.preemption.preemption_candidates import (
     Candidates,
     Columns,
     VictimWeights,

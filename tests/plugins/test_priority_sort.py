@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.plugins.priority_sort import PrioritySort
+from moorage.plugins.priority_sort import PrioritySort
 from tests.builders import pod
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework.status import unresolvable
-from mooring.framework.wakeups import Action, Resource
-from mooring.plugins.scheduling_gates import SchedulingGates
+from moorage.framework.status import unresolvable
+from moorage.framework.wakeups import Action, Resource
+from moorage.plugins.scheduling_gates import SchedulingGates
 from tests.builders import pod
 from tests.plugins.asking import listens, wakes
 

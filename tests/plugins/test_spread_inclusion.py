@@ -6,10 +6,10 @@ from typing import Any
 
 from hypothesis import example, given, strategies as st
 
-from mooring.cluster import Cluster, check
-from mooring.objects.node import ZONE, Node
-from mooring.objects.pod import Pod
-from mooring.plugins.topology_spread.pod_topology_spread import (
+from moorage.cluster import Cluster, check
+from moorage.objects.node import ZONE, Node
+from moorage.objects.pod import Pod
+from moorage.plugins.topology_spread.pod_topology_spread import (
     PodTopologySpread,
     PodTopologySpreadArgs,
 )

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.config import FeatureGates
-from mooring.framework.status import Code
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.plugins.taint_toleration import TaintToleration
+from moorage.config import FeatureGates
+from moorage.framework.status import Code
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.plugins.taint_toleration import TaintToleration
 from tests.builders import (
     EMPTY,
     cluster,

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.storage.objects import Reservation
-from mooring.framework.status import Code, PluginError, unresolvable
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.node import ZONE
-from mooring.objects.pod import Pod
-from mooring.objects.storage import StorageObject
-from mooring.plugins.volumes.volume_binding import VolumeBinding, VolumeBindingArgs
+from moorage.cluster.storage.objects import Reservation
+from moorage.framework.status import Code, PluginError, unresolvable
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.node import ZONE
+from moorage.objects.pod import Pod
+from moorage.objects.storage import StorageObject
+from moorage.plugins.volumes.volume_binding import VolumeBinding, VolumeBindingArgs
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import codes, listens, rejections, scores, wakes
 from tests.storage_builders import (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cluster import Cluster
-from mooring.framework.plugin import ClaimWrite, Preparation, VolumeWrite
-from mooring.framework.status import Code, Rejected, unresolvable
-from mooring.objects.pod import Pod
-from mooring.objects.storage import StorageObject
-from mooring.plugins.volumes.volume_binding import VolumeBinding, VolumeBindingArgs
+from moorage.cluster import Cluster
+from moorage.framework.plugin import ClaimWrite, Preparation, VolumeWrite
+from moorage.framework.status import Code, Rejected, unresolvable
+from moorage.objects.pod import Pod
+from moorage.objects.storage import StorageObject
+from moorage.plugins.volumes.volume_binding import VolumeBinding, VolumeBindingArgs
 from tests.builders import cluster, node, pod
 from tests.storage_builders import claiming, pv, pvc, storage_class
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import WhatIf
-from mooring.framework.status import Code, unresolvable
-from mooring.framework.wakeups import Action, Resource
-from mooring.plugins.volumes.volume_restrictions import Exclusive, VolumeRestrictions
+from moorage.cluster import WhatIf
+from moorage.framework.status import Code, unresolvable
+from moorage.framework.wakeups import Action, Resource
+from moorage.plugins.volumes.volume_restrictions import Exclusive, VolumeRestrictions
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import codes, listens, rejections, wakes
 from tests.storage_builders import claiming, mounting, pvc

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Change, Cluster
-from mooring.framework.plugin import UNSIGNABLE, Rescore, Sign
-from mooring.framework.status import Rejected
-from mooring.objects.node import ZONE
-from mooring.objects.pod import Pod
-from mooring.plugins.volumes.node_volume_limits import NodeVolumeLimits
-from mooring.plugins.volumes.volume_binding import VolumeBinding
-from mooring.plugins.volumes.volume_restrictions import VolumeRestrictions
-from mooring.plugins.volumes.volume_zone import VolumeZone
+from moorage.cluster import Change, Cluster
+from moorage.framework.plugin import UNSIGNABLE, Rescore, Sign
+from moorage.framework.status import Rejected
+from moorage.objects.node import ZONE
+from moorage.objects.pod import Pod
+from moorage.plugins.volumes.node_volume_limits import NodeVolumeLimits
+from moorage.plugins.volumes.volume_binding import VolumeBinding
+from moorage.plugins.volumes.volume_restrictions import VolumeRestrictions
+from moorage.plugins.volumes.volume_zone import VolumeZone
 from tests.builders import cluster, node, pod
 from tests.storage_builders import claiming, csi_node, mounting, pv, pvc, storage_class
 

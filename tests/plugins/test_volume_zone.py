@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.status import Code, unresolvable
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.node import BETA_REGION, BETA_ZONE, REGION, ZONE
-from mooring.plugins.volumes.volume_zone import VolumeZone
+from moorage.framework.status import Code, unresolvable
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.node import BETA_REGION, BETA_ZONE, REGION, ZONE
+from moorage.plugins.volumes.volume_zone import VolumeZone
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import codes, listens, rejections, wakes
 from tests.storage_builders import claiming, mounting, pv, pvc, storage_class

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.node import ZONE
-from mooring.objects.pod import Pod
-from mooring.plugins import BUILTIN
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.node import ZONE
+from moorage.objects.pod import Pod
+from moorage.plugins import BUILTIN
 from tests.builders import node, pod
 from tests.device_builders import claim, device_class, holding, resource_slice, result
 from tests.laws.answers import build

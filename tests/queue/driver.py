@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mooring.framework.status import Rejected, unresolvable
-from mooring.framework.wakeups import Action, ClusterEvent, Resource, Wakeup, on
-from mooring.objects.pod import Pod
-from mooring.queue import Backoff, FailedAttempt, Queue, QueuedPod
+from moorage.framework.status import Rejected, unresolvable
+from moorage.framework.wakeups import Action, ClusterEvent, Resource, Wakeup, on
+from moorage.objects.pod import Pod
+from moorage.queue import Backoff, FailedAttempt, Queue, QueuedPod
 from tests.builders import pod
 
 PROFILE = "default-scheduler"

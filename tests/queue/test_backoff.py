@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.queue import Backoff
+from moorage.queue import Backoff
 from tests.builders import pod
 from tests.queue.driver import BOTH, drained, fail, make_queue, places, ranked
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework.status import Rejected, unresolvable
-from mooring.framework.wakeups import Action, ClusterEvent, Resource
-from mooring.objects.pod import Pod
-from mooring.queue import Backoff, FailedAttempt, Place, Queue
-from mooring.queue.object_events import UNSCHEDULABLE_TIMEOUT
+from moorage.framework.status import Rejected, unresolvable
+from moorage.framework.wakeups import Action, ClusterEvent, Resource
+from moorage.objects.pod import Pod
+from moorage.queue import Backoff, FailedAttempt, Place, Queue
+from moorage.queue.object_events import UNSCHEDULABLE_TIMEOUT
 from tests.builders import pod
 from tests.queue.driver import BOTH, PORTS_ONLY, fail, make_queue, places, popped
 

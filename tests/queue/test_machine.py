@@ -10,10 +10,10 @@ import msgspec
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mooring.framework.status import Rejected, unresolvable
-from mooring.framework.wakeups import Action, ClusterEvent, Resource, on
-from mooring.objects.pod import Pod
-from mooring.queue import Backoff, FailedAttempt, Queue, QueuedPod
+from moorage.framework.status import Rejected, unresolvable
+from moorage.framework.wakeups import Action, ClusterEvent, Resource, on
+from moorage.objects.pod import Pod
+from moorage.queue import Backoff, FailedAttempt, Queue, QueuedPod
 from tests.builders import pod
 from tests.queue.driver import PROFILE, priority_then_time
 

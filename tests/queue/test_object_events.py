@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.wakeups import Action, Resource
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.queue.object_events import make_event, node_events, pod_events
+from moorage.framework.wakeups import Action, Resource
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.queue.object_events import make_event, node_events, pod_events
 from tests.builders import node, pod
 
 TAINT = {"key": "k", "effect": "NoSchedule"}

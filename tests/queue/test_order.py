@@ -6,8 +6,8 @@ import hypothesis.strategies as st
 import msgspec
 from hypothesis import given
 
-from mooring.queue.pod_heap import PodHeap
-from mooring.queue.queued_pod import QueuedPod
+from moorage.queue.pod_heap import PodHeap
+from moorage.queue.queued_pod import QueuedPod
 from tests.builders import pod
 from tests.queue.driver import drained, fail, give_back, make_queue, places, popped, ranked
 

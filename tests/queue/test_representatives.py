@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.status import unresolvable
-from mooring.framework.wakeups import Action, ClusterEvent, Resource, Topics, on
-from mooring.objects.pod import Pod
-from mooring.queue import FailedAttempt, Queue, QueuedPod, SharedFailure
+from moorage.framework.status import unresolvable
+from moorage.framework.wakeups import Action, ClusterEvent, Resource, Topics, on
+from moorage.objects.pod import Pod
+from moorage.queue import FailedAttempt, Queue, QueuedPod, SharedFailure
 from tests.builders import pod
 from tests.queue.driver import BOTH, PORTS_ONLY, PROFILE, drained, make_queue, places, popped
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework.wakeups import ClusterEvent
-from mooring.queue import FailedAttempt
-from mooring.queue.queue_events import InFlight, QueueEvent
-from mooring.queue.queued_pod import QueuedPod
+from moorage.framework.wakeups import ClusterEvent
+from moorage.queue import FailedAttempt
+from moorage.queue.queue_events import InFlight, QueueEvent
+from moorage.queue.queued_pod import QueuedPod
 from tests.builders import pod
 from tests.queue.driver import (
     BOTH,

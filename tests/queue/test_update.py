@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
-from mooring.objects.pod import Pod
-from mooring.queue import FailedAttempt
+from moorage.framework.wakeups import Action, Resource, Wakeup, on
+from moorage.objects.pod import Pod
+from moorage.queue import FailedAttempt
 from tests.builders import pod
 from tests.queue.driver import (
     BOTH,

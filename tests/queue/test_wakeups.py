@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from mooring.framework.observe import Observer
-from mooring.framework.wakeups import Action, ClusterEvent, Hint, Resource, Wakeup, on
-from mooring.objects.pod import Pod
-from mooring.queue.object_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
-from mooring.queue.queued_pod import Place
+from moorage.framework.observe import Observer
+from moorage.framework.wakeups import Action, ClusterEvent, Hint, Resource, Wakeup, on
+from moorage.objects.pod import Pod
+from moorage.queue.object_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
+from moorage.queue.queued_pod import Place
 from tests.builders import pod
 from tests.queue.driver import (
     BOTH,

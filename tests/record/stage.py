@@ -11,17 +11,17 @@ from typing import Any
 
 import msgspec
 
-from mooring.app.scheduler import Feed, Scheduler
-from mooring.config import FeatureGates, default, load
-from mooring.engine import Engine
-from mooring.engine.actions import Action, BindPod, EvictPod, WriteVolumes, encode
-from mooring.engine.events import BindingFailed, Bound, Evicted
-from mooring.engine.registry import registry
-from mooring.framework.profile import known_plugins
-from mooring.objects.decode import from_builtins
-from mooring.record.format import Setup
-from mooring.record.recorder import Recorder
-from mooring.record.segments import RecordSettings
+from moorage.app.scheduler import Feed, Scheduler
+from moorage.config import FeatureGates, default, load
+from moorage.engine import Engine
+from moorage.engine.actions import Action, BindPod, EvictPod, WriteVolumes, encode
+from moorage.engine.events import BindingFailed, Bound, Evicted
+from moorage.engine.registry import registry
+from moorage.framework.profile import known_plugins
+from moorage.objects.decode import from_builtins
+from moorage.record.format import Setup
+from moorage.record.recorder import Recorder
+from moorage.record.segments import RecordSettings
 
 Manifest = dict[str, Any]
 

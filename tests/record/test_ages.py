@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from mooring.engine.actions import BindPod
-from mooring.objects.custom import CustomKind
-from mooring.objects.decode import from_builtins
-from mooring.record.segments import RecordSettings, find_segments
-from mooring.record.whole_replay import replay
+from moorage.engine.actions import BindPod
+from moorage.objects.custom import CustomKind
+from moorage.objects.decode import from_builtins
+from moorage.record.segments import RecordSettings, find_segments
+from moorage.record.whole_replay import replay
 from tests.builders import node_manifest, pod_manifest
 from tests.record.stage import Stage
 

@@ -9,11 +9,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.objects.decode import from_json
-from mooring.objects.kinds import READ_KINDS
-from mooring.objects.pod import Pod
-from mooring.objects.quantity import MAX_NANOS, Quantity
-from mooring.record.format import LAST_APPLIED, strip_object
+from moorage.objects.decode import from_json
+from moorage.objects.kinds import READ_KINDS
+from moorage.objects.pod import Pod
+from moorage.objects.quantity import MAX_NANOS, Quantity
+from moorage.record.format import LAST_APPLIED, strip_object
 from tests.builders import node_manifest, pod_manifest
 from tests.strategies import metadata, node_labels, pod_labels, pod_specs, taints
 

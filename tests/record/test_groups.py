@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mooring.config import FeatureGates
-from mooring.engine.actions import BindPod, EvictPod, PatchPodGroupStatus, RecordEvent
-from mooring.objects.pod_group import COSCHEDULING, GROUP_LABEL, PREFERRED_TOPOLOGY, V1BETA1
-from mooring.record.segments import RecordSettings
-from mooring.record.whole_replay import replay
+from moorage.config import FeatureGates
+from moorage.engine.actions import BindPod, EvictPod, PatchPodGroupStatus, RecordEvent
+from moorage.objects.pod_group import COSCHEDULING, GROUP_LABEL, PREFERRED_TOPOLOGY, V1BETA1
+from moorage.record.segments import RecordSettings
+from moorage.record.whole_replay import replay
 from tests.builders import node_manifest, pod_manifest
 from tests.engine.gangs import GATES
 from tests.record.stage import Stage, lines_of, write_lines

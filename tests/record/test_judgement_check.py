@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.app.scheduler import Feed
-from mooring.app.shadow_follower import ShadowFollower
-from mooring.config import FeatureGates
-from mooring.documents.errors import InputError
-from mooring.objects.decode import from_builtins
-from mooring.record.format import Setup
-from mooring.record.recorder import Recorder
-from mooring.record.report import describe, to_builtins
-from mooring.record.segments import RecordSettings
-from mooring.record.whole_replay import ReplayLimit, replay
-from mooring.world.shadow_judge import Shadow
+from moorage.app.scheduler import Feed
+from moorage.app.shadow_follower import ShadowFollower
+from moorage.config import FeatureGates
+from moorage.documents.errors import InputError
+from moorage.objects.decode import from_builtins
+from moorage.record.format import Setup
+from moorage.record.recorder import Recorder
+from moorage.record.report import describe, to_builtins
+from moorage.record.segments import RecordSettings
+from moorage.record.whole_replay import ReplayLimit, replay
+from moorage.world.shadow_judge import Shadow
 from tests.builders import node_manifest, pod_manifest
 from tests.explain.building import engine
 from tests.record.stage import lines_of, write_lines
@@ -29,7 +29,7 @@ Manifest = dict[str, Any]
 
 
 def record(path: Path, settings: RecordSettings | None = None) -> Path:
-    """Another scheduler places ten pods, some where Mooring would not, and one of them goes."""
+    """Another scheduler places ten pods, some where Moorage would not, and one of them goes."""
     setup = Setup(feature_gates=dict(FeatureGates()), is_beside=True)
     recorder = Recorder(path, setup, settings)
     times = iter(range(1000, 9000))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mooring.record.whole_replay import replay
+from moorage.record.whole_replay import replay
 
 RECORDINGS = Path(__file__).parent / "recordings"
 

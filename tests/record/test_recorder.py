@@ -15,14 +15,14 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mooring.client.mirror import Mirror
-from mooring.engine import Engine
-from mooring.engine.actions import Action, BindPod
-from mooring.engine.events import Applied, BindingFailed, Removed
-from mooring.objects.decode import reader
-from mooring.record.reader import open_recording
-from mooring.record.segments import RecordSettings, SegmentWriter, find_segments
-from mooring.record.whole_replay import replay
+from moorage.client.mirror import Mirror
+from moorage.engine import Engine
+from moorage.engine.actions import Action, BindPod
+from moorage.engine.events import Applied, BindingFailed, Removed
+from moorage.objects.decode import reader
+from moorage.record.reader import open_recording
+from moorage.record.segments import RecordSettings, SegmentWriter, find_segments
+from moorage.record.whole_replay import replay
 from tests.builders import node_manifest, pod, pod_manifest
 from tests.strategies import (
     NAMES,

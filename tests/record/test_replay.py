@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from mooring.config.kubernetes_versions import read_version
-from mooring.documents import files
-from mooring.documents.errors import ConfigError, InputError
-from mooring.engine.actions import BindPod, EvictPod
-from mooring.record.whole_replay import ReplayLimit, parse_limit, replay
+from moorage.config.kubernetes_versions import read_version
+from moorage.documents import files
+from moorage.documents.errors import ConfigError, InputError
+from moorage.engine.actions import BindPod, EvictPod
+from moorage.record.whole_replay import ReplayLimit, parse_limit, replay
 from tests.builders import node_manifest, pod_manifest
 from tests.record.stage import Stage, lines_of, write_lines
 
@@ -185,7 +185,7 @@ def test_another_version_is_told(tmp_path: Path, lines: Lines) -> None:
 
     done = replay([write_lines(tmp_path / "run", changed)])
 
-    assert "was made by Mooring 0.0.7" in done.notes[0]
+    assert "was made by Moorage 0.0.7" in done.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -247,10 +247,10 @@ def adding(line: dict[str, Any]) -> Callable[[Lines], None]:
 NODE = {"metadata": {"name": "n"}}
 BROKEN = [
     pytest.param(
-        changing(0, mooringRecording=2), "line 1: mooringRecording: has format 2", id="format"
+        changing(0, moorageRecording=2), "line 1: moorageRecording: has format 2", id="format"
     ),
     pytest.param(
-        changing(0, mooringRecording=...), "not a recording of Mooring: line 1:", id="other"
+        changing(0, moorageRecording=...), "not a recording of Moorage: line 1:", id="other"
     ),
     pytest.param(changing(0, objects="x"), r"line 1: .*\$\.objects", id="header"),
     pytest.param(changing(0, objects=99), "must be one of 99 objects that are known", id="head"),
@@ -305,10 +305,10 @@ def test_a_broken_recording_is_refused(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        pytest.param(b"", "not a recording of Mooring: line 1", id="empty"),
-        pytest.param(b"\x00\x01\n", "not a recording of Mooring", id="binary"),
-        pytest.param(b"[" * 100_000 + b"\n", "not a recording of Mooring", id="deep"),
-        pytest.param(gzip.compress(b"hello\n"), "not a recording of Mooring", id="other gzip"),
+        pytest.param(b"", "not a recording of Moorage: line 1", id="empty"),
+        pytest.param(b"\x00\x01\n", "not a recording of Moorage", id="binary"),
+        pytest.param(b"[" * 100_000 + b"\n", "not a recording of Moorage", id="deep"),
+        pytest.param(gzip.compress(b"hello\n"), "not a recording of Moorage", id="other gzip"),
         pytest.param(b"\x1f\x8bnot gzip at all", "broken: ", id="broken gzip"),
     ],
 )

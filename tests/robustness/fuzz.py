@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mooring.config import Configuration
-from mooring.engine import Engine
+from moorage.config import Configuration
+from moorage.engine import Engine
 from tests.exactness.four_ways import FourWays
 from tests.exactness.streams import Shape
 from tests.robustness.hostile_world import HostileWorld

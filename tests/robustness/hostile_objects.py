@@ -6,9 +6,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from mooring.objects.coexist import ANNOTATION
-from mooring.objects.node import HOSTNAME, ZONE
-from mooring.plugins.disk_io.disk_io_resource import BLOCK_SIZE, READ, WRITE
+from moorage.objects.coexist import ANNOTATION
+from moorage.objects.node import HOSTNAME, ZONE
+from moorage.plugins.disk_io.disk_io_resource import BLOCK_SIZE, READ, WRITE
 from tests.builders import Manifest
 from tests.strategies import PREFERRED, REQUIRED
 

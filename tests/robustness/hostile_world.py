@@ -12,10 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mooring.client.mirror import Mirror
-from mooring.engine.events import Applied, Event, Removed
-from mooring.objects.custom import CustomKind
-from mooring.objects.decode import reader
+from moorage.client.mirror import Mirror
+from moorage.engine.events import Applied, Event, Removed
+from moorage.objects.custom import CustomKind
+from moorage.objects.decode import reader
 from tests.builders import Manifest
 from tests.exactness.streams import Events, Kind, Shape, World
 from tests.robustness import hostile_objects

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mooring.config import FeatureGates, default
-from mooring.engine import Engine
-from mooring.framework.profile import known_plugins
-from mooring.objects.decode import from_builtins
-from mooring.objects.kinds import Object
-from mooring.plugins import REGISTRY
-from mooring.simulate.loading import Input, load
-from mooring.simulate.transcript import Transcript
+from moorage.config import FeatureGates, default
+from moorage.engine import Engine
+from moorage.framework.profile import known_plugins
+from moorage.objects.decode import from_builtins
+from moorage.objects.kinds import Object
+from moorage.plugins import REGISTRY
+from moorage.simulate.loading import Input, load
+from moorage.simulate.transcript import Transcript
 from tests.builders import made
 
 

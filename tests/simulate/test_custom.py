@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mooring.documents.errors import InputError
-from mooring.objects.custom import CustomKind, CustomObject
-from mooring.simulate.loading import Input, load
+from moorage.documents.errors import InputError
+from moorage.objects.custom import CustomKind, CustomObject
+from moorage.simulate.loading import Input, load
 from tests.builders import node_manifest
 
 KIND = CustomKind("example.com", "v1", "Thing", "things")

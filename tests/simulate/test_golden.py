@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.simulate_text import write_tables
-from mooring.simulate.loading import load
-from mooring.simulate.simulation import simulate
+from moorage.cli.simulate_text import write_tables
+from moorage.simulate.loading import load
+from moorage.simulate.simulation import simulate
 from tests.simulate.inputs import engine
 
 FOLDER = Path(__file__).parent / "golden"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mooring.documents.errors import InputError
-from mooring.objects.node import HOSTNAME
-from mooring.objects.pod import Pod
-from mooring.simulate.traces.arrivals import ArrivalTrace
-from mooring.simulate.traces.csv_trace import GPU, MODEL, NODES, PODS, read_openb
+from moorage.documents.errors import InputError
+from moorage.objects.node import HOSTNAME
+from moorage.objects.pod import Pod
+from moorage.simulate.traces.arrivals import ArrivalTrace
+from moorage.simulate.traces.csv_trace import GPU, MODEL, NODES, PODS, read_openb
 
 NODE_HEADER = "sn,cpu_milli,memory_mib,gpu,model"
 POD_HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time"

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.documents import yaml_text
-from mooring.documents.yaml_text import resolve_scalar
-from mooring.objects.kinds import READ_KINDS
-from mooring.objects.pod import Pod
-from mooring.simulate.loading import load
-from mooring.simulate.manifests import CLAIM_TEMPLATE, PRIORITY_CLASS, VERSIONS, Manifest, read
+from moorage.documents import yaml_text
+from moorage.documents.yaml_text import resolve_scalar
+from moorage.objects.kinds import READ_KINDS
+from moorage.objects.pod import Pod
+from moorage.simulate.loading import load
+from moorage.simulate.manifests import CLAIM_TEMPLATE, PRIORITY_CLASS, VERSIONS, Manifest, read
 from tests.builders import node_manifest, pod_manifest
 from tests.simulate.inputs import loaded
 
@@ -98,7 +98,7 @@ def test_what_is_not_read_is_told(tmp_path: Path) -> None:
         "ignored 2 Deployment: without a template there are no pods",
         "ignored 1 ConfigMap: scheduling has no use for it",
         "ignored 1 Service: scheduling has no use for it",
-        "ignored 1 CompositePodGroup: groups of groups are not supported by Mooring yet",
+        "ignored 1 CompositePodGroup: groups of groups are not supported by Moorage yet",
     )
     assert len(given.objects) == 1
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from mooring.documents.errors import InputError
-from mooring.simulate.loading import load
-from mooring.simulate.manifests import VERSIONS
+from moorage.documents.errors import InputError
+from moorage.simulate.loading import load
+from moorage.simulate.manifests import VERSIONS
 from tests.builders import node_manifest, pod_manifest
 
 HEAD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: team-a}\n"

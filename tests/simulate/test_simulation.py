@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mooring.cluster import Nodes
-from mooring.config import FeatureGates, load_mapping
-from mooring.engine import Engine
-from mooring.engine.actions import BindPod
-from mooring.framework.plugin import Permit, PreBind, Preparation, Registry, Wait
-from mooring.framework.profile import known_plugins
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.simulate.simulation import count_pending, simulate
+from moorage.cluster import Nodes
+from moorage.config import FeatureGates, load_mapping
+from moorage.engine import Engine
+from moorage.engine.actions import BindPod
+from moorage.framework.plugin import Permit, PreBind, Preparation, Registry, Wait
+from moorage.framework.profile import known_plugins
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.simulate.simulation import count_pending, simulate
 from tests.builders import node_manifest, pod_manifest
 from tests.simulate.inputs import engine, objects, placements, reasons
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from mooring.documents.errors import InputError
-from mooring.objects.pod import Pod
-from mooring.simulate.traces import read_trace
-from mooring.simulate.traces.arrivals import Arrival, ArrivalTrace
-from mooring.simulate.traces.csv_trace import read_csv_trace
-from mooring.simulate.traces.figures import TraceFigures, run_trace
-from mooring.simulate.traces.virtual_run import VirtualRun
+from moorage.documents.errors import InputError
+from moorage.objects.pod import Pod
+from moorage.simulate.traces import read_trace
+from moorage.simulate.traces.arrivals import Arrival, ArrivalTrace
+from moorage.simulate.traces.csv_trace import read_csv_trace
+from moorage.simulate.traces.figures import TraceFigures, run_trace
+from moorage.simulate.traces.virtual_run import VirtualRun
 from tests.builders import node, node_manifest, pod, pod_manifest
 from tests.explain.building import engine
 from tests.record.stage import Stage

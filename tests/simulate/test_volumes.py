@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from mooring.engine import Engine
-from mooring.engine.actions import BindPod, WriteVolumes
-from mooring.objects.decode import from_builtins
-from mooring.objects.in_tree import Attachable
-from mooring.objects.kinds import Object
-from mooring.objects.node import ZONE
-from mooring.objects.storage import NO_PROVISIONER, PersistentVolume, PersistentVolumeClaim
-from mooring.simulate.simulation import simulate
-from mooring.world.defaults import find_default_class
+from moorage.engine import Engine
+from moorage.engine.actions import BindPod, WriteVolumes
+from moorage.objects.decode import from_builtins
+from moorage.objects.in_tree import Attachable
+from moorage.objects.kinds import Object
+from moorage.objects.node import ZONE
+from moorage.objects.storage import NO_PROVISIONER, PersistentVolume, PersistentVolumeClaim
+from moorage.simulate.simulation import simulate
+from moorage.world.defaults import find_default_class
 from tests.builders import node, node_manifest, pod
 from tests.simulate.inputs import engine, loaded, placements
 from tests.storage_builders import (

@@ -7,9 +7,9 @@ from collections.abc import Hashable
 import numpy as np
 import pytest
 
-from mooring import testing
-from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
-from mooring.framework.plugin import (
+from moorage import testing
+from moorage.cluster import Change, Nodes, NodeView, Rows, Scope
+from moorage.framework.plugin import (
     TEMPLATE,
     TEMPLATE_BUT_VOLUMES,
     NodeFilter,
@@ -18,10 +18,10 @@ from mooring.framework.plugin import (
     Scores,
     Sign,
 )
-from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from moorage.framework.verdict import Verdict
+from moorage.framework.wakeups import Action, Resource, Wakeup, on
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
 
 NODES = [
     testing.node("ssd", labels={"disk": "ssd"}),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.simulate.traces.csv_trace import read_openb
+from moorage.simulate.traces.csv_trace import read_openb
 from tests.simulate.test_openb_trace import write
 from tests.tools.test_openb_study import NODES, PODS
 from tools.openb.__main__ import main
@@ -70,7 +70,7 @@ def test_a_month_of_pods_that_run_as_long_as_those_of_the_trace(
 
     assert main([str(folder), "--month", "50", "--into", str(month)]) == 0
 
-    assert capsys.readouterr().out == f"mooring simulate --trace {month}\n"
+    assert capsys.readouterr().out == f"moorage simulate --trace {month}\n"
     trace = read_openb(month)
     assert (len(trace.nodes), len(trace.pods)) == (2, 50)
     assert {each.seconds for each in trace.arrivals} == {98.0, None}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.plugins import REGISTRY
-from mooring.simulate.traces.csv_trace import GPU, MODEL, read_openb
-from mooring.world.cluster_use import GpuDemands
+from moorage.plugins import REGISTRY
+from moorage.simulate.traces.csv_trace import GPU, MODEL, read_openb
+from moorage.world.cluster_use import GpuDemands
 from tests.builders import cluster, node, pod
 from tests.simulate.test_openb_trace import write
 from tools.openb.study import SETTINGS, Outcome, study

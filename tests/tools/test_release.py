@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import mooring
+import moorage
 from tools.release import (
     ReleaseError,
     build,
@@ -33,12 +33,12 @@ def project(tmp_path: Path) -> Path:
         folder.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, folder)
     for name, text in (
-        ("src/mooring/__init__.py", (ROOT / "src/mooring/__init__.py").read_text()),
+        ("src/moorage/__init__.py", (ROOT / "src/moorage/__init__.py").read_text()),
         ("tests/test_it.py", ""),
         ("examples/tutorial/worker.yaml", "a: 1\n"),
         ("kubeconfig", "token: secret\n"),
         ("examples/tutorial/kubeconfig", "token: secret\n"),
-        ("mooring.rec.000001", "names of a cluster"),
+        ("moorage.rec.000001", "names of a cluster"),
         ("notes.txt", "private"),
     ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def test_builds_are_equal_and_have_what_is_meant_to_be_in_them(
     again = build(project, tmp_path / "again", "1700000000")
     expect_equal(first, again)
 
-    name = f"mooring-{mooring.__version__}"
+    name = f"moorage-{moorage.__version__}"
     assert [path.name for path in first] == [f"{name}-py3-none-any.whl", f"{name}.tar.gz"]
     with tarfile.open(first[1]) as content:
         names = {each.name.removeprefix(f"{name}/") for each in content}
@@ -87,7 +87,7 @@ def test_only_a_tag_is_released(tags: list[str], changes: str, problem: str) -> 
 
 
 def test_the_version_and_the_sums(tmp_path: Path) -> None:
-    assert read_version(Path(mooring.__file__).read_text()) == mooring.__version__
+    assert read_version(Path(moorage.__file__).read_text()) == moorage.__version__
     (tmp_path / "a").write_text("a")
     sums = write_sums([tmp_path / "a"], tmp_path / "SHA256SUMS")
     checked = subprocess.run(

@@ -13,13 +13,13 @@ from time import monotonic
 
 import msgspec
 
-from mooring.config import default
-from mooring.engine import Engine
-from mooring.engine.actions import BindPod
-from mooring.framework.profile import known_plugins
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.world import World
+from moorage.config import default
+from moorage.engine import Engine
+from moorage.engine.actions import BindPod
+from moorage.framework.profile import known_plugins
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.world import World
 from tests.builders import node, pod
 from tests.web.serving import serving
 

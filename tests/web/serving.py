@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from mooring.engine import Engine
-from mooring.web import Explain, StatusPage
+from moorage.engine import Engine
+from moorage.web import Explain, StatusPage
 
 
 @asynccontextmanager

@@ -9,14 +9,14 @@ from typing import Literal
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from mooring.bench.harness import Growth, ProgressPoint
-from mooring.bench.result_page import page as written
+from moorage.bench.harness import Growth, ProgressPoint
+from moorage.bench.result_page import page as written
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 
 # The browser is shared, and so is its loop.
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-RUN: dict[str, str | int | float] = {"command": "mooring bench " + "a/very/long/path/" * 20}
+RUN: dict[str, str | int | float] = {"command": "moorage bench " + "a/very/long/path/" * 20}
 
 #: How light a colour is, from 0 to 255, as people see it.
 LIGHTNESS = """element => {

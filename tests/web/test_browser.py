@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, expect
 
-from mooring.web import PageAccess, StatusPage as ServedPage
+from moorage.web import PageAccess, StatusPage as ServedPage
 from tests.builders import node, pod
 from tests.device_builders import resource_slice
 from tests.engine.driver import Driver, driver
@@ -579,7 +579,7 @@ async def test_a_large_cluster(browser: Browser) -> None:
         await expect(page.locator('.pod[aria-selected="true"]')).to_contain_text("huge-5000")
 
 
-@pytest.mark.skipif(not os.environ.get("MOORING_SCREENSHOTS"), reason="see `make screenshots`")
+@pytest.mark.skipif(not os.environ.get("MOORAGE_SCREENSHOTS"), reason="see `make screenshots`")
 async def test_picture_for_the_docs(browser: Browser) -> None:
     made = Show()
     made.add_nodes(1_000)
@@ -599,7 +599,7 @@ async def test_picture_for_the_docs(browser: Browser) -> None:
         churning.cancel()
 
 
-@pytest.mark.skipif(not os.environ.get("MOORING_SCREENSHOTS"), reason="see `make screenshots`")
+@pytest.mark.skipif(not os.environ.get("MOORAGE_SCREENSHOTS"), reason="see `make screenshots`")
 async def test_picture_of_a_pod_for_the_docs(browser: Browser) -> None:
     async with (
         serving(shop().engine) as address,

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from mooring.objects.decode import reader
-from mooring.web.details import describe_node
+from moorage.objects.decode import reader
+from moorage.web.details import describe_node
 from tests.builders import node, pod_manifest
 from tests.engine.driver import driver
 

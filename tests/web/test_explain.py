@@ -8,14 +8,14 @@ import aiohttp
 import msgspec
 import pytest
 
-from mooring.cluster import check
-from mooring.engine.explain import Explanation, QueueView, explain, view_queue
-from mooring.framework.plugin import Permit, Wait
-from mooring.framework.status import Rejected
-from mooring.objects.pod import Pod
-from mooring.testing.driver import bindings
-from mooring.web import StatusPage
-from mooring.web.details import explain_group
+from moorage.cluster import check
+from moorage.engine.explain import Explanation, QueueView, explain, view_queue
+from moorage.framework.plugin import Permit, Wait
+from moorage.framework.status import Rejected
+from moorage.objects.pod import Pod
+from moorage.testing.driver import bindings
+from moorage.web import StatusPage
+from moorage.web.details import explain_group
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver, engine as engine_with
 from tests.engine.gangs import drive_gangs, gang, members
@@ -115,7 +115,7 @@ def test_a_pod_that_waits_for_a_permit_says_whose_and_for_how_long() -> None:
 async def test_when_too_many_ask_they_are_told_to_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mooring.web.engine_reads.MOST_WAITING", 0)
+    monkeypatch.setattr("moorage.web.engine_reads.MOST_WAITING", 0)
     driven = driver(node("n", cpu=4), pod("small", cpu=1))
     async with serving(driven.engine) as address, aiohttp.ClientSession() as session:
         for path in ("api/explain/default/small", "api/pods/default/small"):

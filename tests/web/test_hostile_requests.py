@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mooring.web import PageAccess, StatusPage
+from moorage.web import PageAccess, StatusPage
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
 from tests.patience import PATIENCE_SECONDS
@@ -71,7 +71,7 @@ TARGETS = (
 )
 HEADERS = (
     *(b"If-None-Match: \xff", b'If-None-Match: "', b"If-None-Match: " + b'"a",' * 1500),
-    *(b"Cookie: mooring-page=\xff\xfe", b"Cookie: =;;=\xff", b"Cookie: " + b"a=b; " * 1500),
+    *(b"Cookie: moorage-page=\xff\xfe", b"Cookie: =;;=\xff", b"Cookie: " + b"a=b; " * 1500),
     *(b"Host: \xff", b"Accept-Encoding: \xff", b"If-Modified-Since: never", b"Range: bytes=9-1"),
     *(b"Content-Length: -1", b"Content-Length: 99999999999999999999", b"Transfer-Encoding: \xff"),
     *(b"Content-Encoding: gzip\r\nContent-Length: 3", b"Upgrade: websocket\r\nConnection: Upgrade"),
@@ -100,7 +100,7 @@ async def test_odd_headers_at_the_page(driven: Driver, target: bytes) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    [*(b"Authorization: " + each for each in BEARERS), b"Cookie: mooring-page=\xff\xfe"],
+    [*(b"Authorization: " + each for each in BEARERS), b"Cookie: moorage-page=\xff\xfe"],
 )
 async def test_odd_requests_at_the_entry(driven: Driver, header: bytes) -> None:
     page, entry = StatusPage(driven.engine), PageAccess()

@@ -11,17 +11,17 @@ import msgspec
 import numpy as np
 import pytest
 
-from mooring.cluster import HandleRegistry, NodeView
-from mooring.engine.explain import finish
-from mooring.framework.plugin import NodeFilter
-from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS, LIMIT_LABEL
-from mooring.objects.meta import Condition
-from mooring.objects.pod import Pod
-from mooring.objects.workload import Namespace
-from mooring.testing import make_engine
-from mooring.web.details import describe_node, describe_pod
-from mooring.web.occupants import group_by_pods
-from mooring.web.overview import (
+from moorage.cluster import HandleRegistry, NodeView
+from moorage.engine.explain import finish
+from moorage.framework.plugin import NodeFilter
+from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS, LIMIT_LABEL
+from moorage.objects.meta import Condition
+from moorage.objects.pod import Pod
+from moorage.objects.workload import Namespace
+from moorage.testing import make_engine
+from moorage.web.details import describe_node, describe_pod
+from moorage.web.occupants import group_by_pods
+from moorage.web.overview import (
     count_devices,
     describe_batching,
     group_nodes,

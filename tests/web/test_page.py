@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from mooring.web import PageAccess, StatusPage, hub
+from moorage.web import PageAccess, StatusPage, hub
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
 from tests.patience import PATIENCE_SECONDS

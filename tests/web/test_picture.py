@@ -9,10 +9,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.web import hub, queue_picture
-from mooring.web.hub import Arrivals
-from mooring.web.messages import Message, count_figures, encode_line
-from mooring.web.picture import ABSENT, CORDONED, OPEN, Picture
+from moorage.web import hub, queue_picture
+from moorage.web.hub import Arrivals
+from moorage.web.messages import Message, count_figures, encode_line
+from moorage.web.picture import ABSENT, CORDONED, OPEN, Picture
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
 from tests.engine.gangs import drive_gangs, gang, members

@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from mooring.web.engine_reads import MOST_WAITING, Busy, KeptAnswers, PacedRunner, at_once
+from moorage.web.engine_reads import MOST_WAITING, Busy, KeptAnswers, PacedRunner, at_once
 
 
 class Time:

@@ -1,4 +1,4 @@
-"""The page of `mooring up --demo` in a browser, by the address that it prints."""
+"""The page of `moorage up --demo` in a browser, by the address that it prints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def _demo(*flags: str) -> AsyncIterator[str]:
     """The address of the page, while the story is told."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "mooring", "up", "--demo", "--no-browser", *flags),
+        *(sys.executable, "-m", "moorage", "up", "--demo", "--no-browser", *flags),
         stdout=asyncio.subprocess.PIPE,
     )
     try:

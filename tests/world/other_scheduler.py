@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mooring.engine import Engine
-from mooring.engine.cycle import decide
-from mooring.engine.events import Applied, Removed
-from mooring.framework.attempt import Failed
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.world.shadow_judge import Shadow
+from moorage.engine import Engine
+from moorage.engine.cycle import decide
+from moorage.engine.events import Applied, Removed
+from moorage.framework.attempt import Failed
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.world.shadow_judge import Shadow
 from tests.builders import node, pod
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mooring.objects.meta import ObjectMeta
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
-from mooring.world.defaults import Defaults, PriorityClass, UnknownPriorityClass
+from moorage.objects.meta import ObjectMeta
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from moorage.world.defaults import Defaults, PriorityClass, UnknownPriorityClass
 from tests.builders import node_manifest, pod_manifest
 from tests.simulate.inputs import loaded
 

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 from aiohttp import ClientSession
 
-from mooring.app.shadow_site import make_metrics, make_page, serve_shadow
-from mooring.engine.events import Applied, Removed
-from mooring.objects.kinds import Object
-from mooring.objects.pod import Pod
-from mooring.objects.workload import Namespace
-from mooring.simulate.rescheduling import place_anew
-from mooring.world.shadow_judge import Shadow, find_enough
-from mooring.world.shadow_report import Agreement, describe
+from moorage.app.shadow_site import make_metrics, make_page, serve_shadow
+from moorage.engine.events import Applied, Removed
+from moorage.objects.kinds import Object
+from moorage.objects.pod import Pod
+from moorage.objects.workload import Namespace
+from moorage.simulate.rescheduling import place_anew
+from moorage.world.shadow_judge import Shadow, find_enough
+from moorage.world.shadow_report import Agreement, describe
 from tests.builders import node, pod
 from tests.engine.gangs import GATES, gang, members
 from tests.explain.building import configuration, engine
@@ -317,7 +317,7 @@ def test_a_search_that_stops_early_explains_a_placement_in_the_state_it_was_made
 
 
 GPU = "nvidia.com/gpu"
-ALONE = {"scheduling.mooring.dev/coexist-policy": "DaemonsetAndStaticPods"}
+ALONE = {"scheduling.moorage.dev/coexist-policy": "DaemonsetAndStaticPods"}
 
 
 def on(name: str, there: str, **rest: Any) -> Pod:
@@ -380,9 +380,9 @@ async def test_it_is_served_live() -> None:
     assert 'http-equiv="refresh"' in page
     assert "<td>default/p<td>a node that scores less" in page
     assert metrics == make_metrics(made.report())
-    assert "mooring_shadow_nodes_in_use 1\n" in metrics
+    assert "moorage_shadow_nodes_in_use 1\n" in metrics
     assert "<tr><th>nodes in use<td>1 of 2" in page
-    assert 'mooring_shadow_placements_total{agreement="a node that scores less"} 1' in metrics
+    assert 'moorage_shadow_placements_total{agreement="a node that scores less"} 1' in metrics
     assert report["placed"] == 1
 
 

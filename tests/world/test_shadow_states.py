@@ -1,4 +1,4 @@
-"""Every placement of a scheduler that decides as Mooring does is explained, whatever is late."""
+"""Every placement of a scheduler that decides as Moorage does is explained, whatever is late."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from mooring.world.shadow_judge import Shadow
-from mooring.world.shadow_report import Agreement
+from moorage.world.shadow_judge import Shadow
+from moorage.world.shadow_report import Agreement
 from tests.explain.building import engine
 from tests.world.other_scheduler import OtherScheduler, SharedCluster
 

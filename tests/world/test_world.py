@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from mooring.cluster import Nodes
-from mooring.engine.actions import BindPod, EvictPod, PodRef
-from mooring.framework.plugin import Reserve
-from mooring.framework.status import Code, Rejected
-from mooring.objects.pod import Pod
-from mooring.objects.selector import equality
-from mooring.objects.workload import PodDisruptionBudget
-from mooring.world import World, place_pod
+from moorage.cluster import Nodes
+from moorage.engine.actions import BindPod, EvictPod, PodRef
+from moorage.framework.plugin import Reserve
+from moorage.framework.status import Code, Rejected
+from moorage.objects.pod import Pod
+from moorage.objects.selector import equality
+from moorage.objects.workload import PodDisruptionBudget
+from moorage.world import World, place_pod
 from tests.builders import node, pod
 from tests.engine.driver import engine
 

@@ -7,10 +7,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from mooring.documents.errors import InputError
-from mooring.engine.registry import registry
-from mooring.simulate.traces.arrivals import ArrivalTrace
-from mooring.simulate.traces.csv_trace import GPU, PODS, read_openb
+from moorage.documents.errors import InputError
+from moorage.engine.registry import registry
+from moorage.simulate.traces.arrivals import ArrivalTrace
+from moorage.simulate.traces.csv_trace import GPU, PODS, read_openb
 
 from .churn import ChurnOutcome, churn
 from .month import write_month
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.month:
         if given.into is None:
             parser.error("--month needs --into")
-        print(f"mooring simulate --trace {_write_month(given)}")
+        print(f"moorage simulate --trace {_write_month(given)}")
         return 0
     try:
         trace = read_openb(given.folder / given.pods)

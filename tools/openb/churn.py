@@ -14,14 +14,14 @@ from random import Random
 
 import msgspec
 
-from mooring.engine import Engine
-from mooring.engine.actions import BindPod
-from mooring.framework.plugin import Registry
-from mooring.objects.pod import Pod
-from mooring.simulate.traces.arrivals import ArrivalTrace
-from mooring.simulate.traces.csv_trace import GPU
-from mooring.world import World
-from mooring.world.cluster_use import measure_free
+from moorage.engine import Engine
+from moorage.engine.actions import BindPod
+from moorage.framework.plugin import Registry
+from moorage.objects.pod import Pod
+from moorage.simulate.traces.arrivals import ArrivalTrace
+from moorage.simulate.traces.csv_trace import GPU
+from moorage.world import World
+from moorage.world.cluster_use import measure_free
 
 from .study import SETTINGS, configure, wants_gpu
 

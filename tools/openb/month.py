@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from random import Random
 
-from mooring.simulate.traces.csv_trace import NODES, PODS
+from moorage.simulate.traces.csv_trace import NODES, PODS
 
 _SEED = 7
 _SECONDS = 30 * 24 * 3600

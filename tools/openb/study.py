@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mooring.config import Configuration, load_mapping
-from mooring.engine import Engine
-from mooring.framework.plugin import Registry
-from mooring.framework.profile import known_plugins
-from mooring.objects.pod import Pod
-from mooring.objects.resources import CPU, MEMORY
-from mooring.simulate.traces.arrivals import ArrivalTrace
-from mooring.simulate.traces.csv_trace import GPU
-from mooring.simulate.traces.virtual_run import VirtualRun
-from mooring.world.cluster_use import GpuDemands, measure_free
+from moorage.config import Configuration, load_mapping
+from moorage.engine import Engine
+from moorage.framework.plugin import Registry
+from moorage.framework.profile import known_plugins
+from moorage.objects.pod import Pod
+from moorage.objects.resources import CPU, MEMORY
+from moorage.simulate.traces.arrivals import ArrivalTrace
+from moorage.simulate.traces.csv_trace import GPU
+from moorage.simulate.traces.virtual_run import VirtualRun
+from moorage.world.cluster_use import GpuDemands, measure_free
 
 _GPU_AWARE = "GPUAware"
 _RESERVE = {"reservePerFreeGPU": {"cpu": "12", "memory": "48Gi"}}

@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mooring.embedded.api.decoding import now_text
-from mooring.embedded.api.kind import ServedKinds
-from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.request_options import DeleteOptions, Propagation
-from mooring.embedded.controllers.runner import run_controllers
-from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.kinds.custom_resources import serve_custom_resources
-from mooring.embedded.kinds.quotas import enforce_quotas
-from mooring.embedded.server import make_initial_objects
-from mooring.embedded.store.object_store import ObjectStore
+from moorage.embedded.api.decoding import now_text
+from moorage.embedded.api.kind import ServedKinds
+from moorage.embedded.api.object_api import ObjectApi
+from moorage.embedded.api.request_options import DeleteOptions, Propagation
+from moorage.embedded.controllers.runner import run_controllers
+from moorage.embedded.kinds.catalogue import catalogue
+from moorage.embedded.kinds.custom_resources import serve_custom_resources
+from moorage.embedded.kinds.quotas import enforce_quotas
+from moorage.embedded.server import make_initial_objects
+from moorage.embedded.store.object_store import ObjectStore
 from tests.virtual_time import run_virtually
 
 Json = dict[str, Any]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.embedded.api.request_options import WriteOptions
-from mooring.embedded.kinds.subresources import evict
-from mooring.embedded.request_refusals import RequestRefused
+from moorage.embedded.api.request_options import WriteOptions
+from moorage.embedded.kinds.subresources import evict
+from moorage.embedded.request_refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, workload
 from tests.embedded.serving import pod
 

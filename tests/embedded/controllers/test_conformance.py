@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.api.request_options import WriteOptions
-from mooring.embedded.kinds.subresources import scale_of, set_scale
+from moorage.embedded.api.request_options import WriteOptions
+from moorage.embedded.kinds.subresources import scale_of, set_scale
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
 from tests.embedded.serving import node, pod
 

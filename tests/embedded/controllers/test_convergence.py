@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mooring.embedded.controllers.runner import run_controllers
-from mooring.embedded.request_refusals import RequestRefused
+from moorage.embedded.controllers.runner import run_controllers
+from moorage.embedded.request_refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
 from tests.embedded.serving import node, pod
 from tests.virtual_time import run_virtually

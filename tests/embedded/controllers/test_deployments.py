@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from mooring.embedded.controllers.rollouts import RolloutPlan, SetVersion, rescale, roll
+from moorage.embedded.controllers.rollouts import RolloutPlan, SetVersion, rescale, roll
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
 
 

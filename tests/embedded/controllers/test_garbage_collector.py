@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.api.request_options import Propagation
+from moorage.embedded.api.request_options import Propagation
 from tests.embedded.controllers.playing import Json, Play, played, workload
 
 ALL = ("deployments.apps", "replicasets.apps", "pods")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.request_refusals import RequestRefused
+from moorage.embedded.request_refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, template
 
 JOBS, GROUPS = "jobs.batch", "podgroups.scheduling.k8s.io"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.controllers import job_counts
+from moorage.embedded.controllers import job_counts
 from tests.embedded.controllers.playing import Json, Play, played, template
 
 

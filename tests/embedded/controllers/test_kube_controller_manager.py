@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.request_options import WriteOptions
-from mooring.embedded.controllers.runner import run_controllers
-from mooring.embedded.hollow.hollow_nodes import HollowNodes
-from mooring.embedded.hollow.node_shapes import make_nodes, plain_nodes
-from mooring.embedded.hollow.pod_life import HollowSettings
-from mooring.embedded.kinds.subresources import bind
-from mooring.embedded.server import Server, ServerSettings
+from moorage.embedded.api.object_api import ObjectApi
+from moorage.embedded.api.request_options import WriteOptions
+from moorage.embedded.controllers.runner import run_controllers
+from moorage.embedded.hollow.hollow_nodes import HollowNodes
+from moorage.embedded.hollow.node_shapes import make_nodes, plain_nodes
+from moorage.embedded.hollow.pod_life import HollowSettings
+from moorage.embedded.kinds.subresources import bind
+from moorage.embedded.server import Server, ServerSettings
 from tests.embedded.controllers.playing import Json, template, workload
 from tests.embedded.serving import binding, served
 from tests.patience import PATIENCE_SECONDS
@@ -53,8 +53,8 @@ _LETTERS = "bcdfghjklmnpqrstvwxz0-9"
 def _job(code: int = 0, seconds: int = 1, policy: str = "Never", **spec: Any) -> Json:
     made = template()
     made["metadata"]["annotations"] = {
-        "hollow.mooring.dev/exit-code": str(code),
-        "hollow.mooring.dev/run-seconds": str(seconds),
+        "hollow.moorage.dev/exit-code": str(code),
+        "hollow.moorage.dev/run-seconds": str(seconds),
     }
     made["spec"]["restartPolicy"] = policy
     return {"template": made, **spec}

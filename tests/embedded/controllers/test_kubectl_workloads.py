@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from mooring.embedded.api.decoding import now_text
-from mooring.embedded.controllers.runner import run_controllers
-from mooring.embedded.server import ServerSettings
+from moorage.embedded.api.decoding import now_text
+from moorage.embedded.controllers.runner import run_controllers
+from moorage.embedded.server import ServerSettings
 from tests.embedded.kubectl import DEPLOYMENT, Kubectl, needs_kubectl
 from tests.embedded.serving import Client, served
 

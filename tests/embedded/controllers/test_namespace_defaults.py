@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.embedded.server import publish_server
+from moorage.embedded.server import publish_server
 from tests.embedded.controllers.playing import Play, played
 
 CERTIFICATE = "kube-root-ca.crt"

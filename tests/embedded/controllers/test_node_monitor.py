@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from mooring.embedded.hollow.hollow_nodes import HollowNodes
-from mooring.embedded.hollow.pod_life import KUBELET, HollowSettings
+from moorage.embedded.hollow.hollow_nodes import HollowNodes
+from moorage.embedded.hollow.pod_life import KUBELET, HollowSettings
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
 
 _UNREACHABLE = "node.kubernetes.io/unreachable"

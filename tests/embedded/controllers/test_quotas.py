@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.api.request_options import WriteOptions
-from mooring.embedded.request_refusals import RequestRefused
+from moorage.embedded.api.request_options import WriteOptions
+from moorage.embedded.request_refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, workload
 
 

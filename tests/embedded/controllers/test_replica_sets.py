@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.controllers.items import PodItem
-from mooring.embedded.controllers.replica_sets import DELETION_COST, rank_for_removal
-from mooring.embedded.store.object_store import StoredObject, encode
+from moorage.embedded.controllers.items import PodItem
+from moorage.embedded.controllers.replica_sets import DELETION_COST, rank_for_removal
+from moorage.embedded.store.object_store import StoredObject, encode
 from tests.embedded.controllers.playing import Play, played, template, workload
 from tests.embedded.serving import pod
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.controllers.resource_claims import generated_prefix
+from moorage.embedded.controllers.resource_claims import generated_prefix
 from tests.embedded.controllers.playing import Json, Play, played
 from tests.embedded.device_objects import (
     CLAIMS,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mooring.embedded.api.kind import ServedKinds
-from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.request_options import DeleteOptions, WriteOptions
-from mooring.embedded.hollow.kubelets import Kubelets
-from mooring.embedded.hollow.pod_life import HollowSettings
-from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.kinds.subresources import bind
-from mooring.embedded.server import make_initial_objects
-from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.queries import Selection, TableWatch, list_entries
+from moorage.embedded.api.kind import ServedKinds
+from moorage.embedded.api.object_api import ObjectApi
+from moorage.embedded.api.request_options import DeleteOptions, WriteOptions
+from moorage.embedded.hollow.kubelets import Kubelets
+from moorage.embedded.hollow.pod_life import HollowSettings
+from moorage.embedded.kinds.catalogue import catalogue
+from moorage.embedded.kinds.subresources import bind
+from moorage.embedded.server import make_initial_objects
+from moorage.embedded.store.object_store import ObjectStore
+from moorage.embedded.store.queries import Selection, TableWatch, list_entries
 
 Json = dict[str, Any]
 

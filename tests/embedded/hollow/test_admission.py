@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.hollow.pod_admission import admit
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from moorage.embedded.hollow.pod_admission import admit
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.coexisting import DAEMON, MIRRORED, exclusive
 

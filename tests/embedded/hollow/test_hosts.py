@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from mooring.embedded.hollow.hosts import Heartbeats, ready_status
-from mooring.embedded.hollow.pod_life import KUBELET, HollowSettings
-from mooring.embedded.store.object_store import Json
+from moorage.embedded.hollow.hosts import Heartbeats, ready_status
+from moorage.embedded.hollow.pod_life import KUBELET, HollowSettings
+from moorage.embedded.store.object_store import Json
 from tests.embedded.hollow.cluster import HollowCluster
 
 _LEASES = "leases.coordination.k8s.io"

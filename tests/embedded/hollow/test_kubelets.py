@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.api.request_options import WriteOptions
-from mooring.embedded.hollow.pod_life import COEXIST_GATE, EXIT_CODE, MISSING_IMAGES, RUN_SECONDS
+from moorage.embedded.api.request_options import WriteOptions
+from moorage.embedded.hollow.pod_life import COEXIST_GATE, EXIT_CODE, MISSING_IMAGES, RUN_SECONDS
 from tests.embedded.hollow.cluster import HollowCluster, conditions
 
 _EXCLUSIVE = "DaemonsetAndStaticPods"

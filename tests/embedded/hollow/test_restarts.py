@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.embedded.hollow.pod_life import EXIT_CODE, RUN_SECONDS
+from moorage.embedded.hollow.pod_life import EXIT_CODE, RUN_SECONDS
 from tests.embedded.hollow.cluster import HollowCluster, conditions
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.hollow.node_shapes import (
+from moorage.embedded.hollow.node_shapes import (
     ShapeError,
     make_nodes,
     plain_nodes,
@@ -54,7 +54,7 @@ def test_nodes_of_several_shapes() -> None:
     assert dear["status"]["images"] == [{"names": ["app:1"], "sizeBytes": 7}]
     assert dear["metadata"]["annotations"] == {
         "note": "dear",
-        "hollow.mooring.dev/coexist-policy": "false",
+        "hollow.moorage.dev/coexist-policy": "false",
     }
     addresses = [each["status"]["addresses"][0]["address"] for each in nodes.values()]
     assert len(set(addresses)) == 4

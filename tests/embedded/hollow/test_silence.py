@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.embedded.api.request_options import WriteOptions
-from mooring.embedded.hollow.pod_life import KUBELET
+from moorage.embedded.api.request_options import WriteOptions
+from moorage.embedded.hollow.pod_life import KUBELET
 from tests.embedded.hollow.cluster import HollowCluster, conditions
 
 

@@ -7,21 +7,21 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mooring.cluster import Change, Nodes, Rows, Scope
-from mooring.engine.actions import Action, AskExtender, BindPod
-from mooring.engine.events import ExtenderAnswered
-from mooring.engine.extender_answers import (
+from moorage.cluster import Change, Nodes, Rows, Scope
+from moorage.engine.actions import Action, AskExtender, BindPod
+from moorage.engine.events import ExtenderAnswered
+from moorage.engine.extender_answers import (
     ExtenderAnswer,
     FilterAnswer,
     NodeVictims,
     PreemptAnswer,
     PrioritizeAnswer,
 )
-from mooring.engine.extenders.consultation import Consultation
-from mooring.engine.extenders.survey import PodSurvey
-from mooring.framework.plugin import Filter
-from mooring.framework.verdict import Verdict
-from mooring.objects.pod import Pod
+from moorage.engine.extenders.consultation import Consultation
+from moorage.engine.extenders.survey import PodSurvey
+from moorage.framework.plugin import Filter
+from moorage.framework.verdict import Verdict
+from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.engine.driver import (
     Driver,

@@ -10,18 +10,18 @@ from zlib import crc32
 import msgspec
 import pytest
 
-from mooring.config.configuration import API_VERSION, KIND
-from mooring.engine.actions import AskExtender, encode
-from mooring.engine.events import Applied, Event, ExtenderAnswered
-from mooring.engine.extender_answers import FilterAnswer, PreemptAnswer, PrioritizeAnswer
-from mooring.objects.decode import from_builtins
-from mooring.objects.node import ZONE
-from mooring.objects.pod import Pod
-from mooring.plugins import REGISTRY
-from mooring.record.format import Setup
-from mooring.record.recorder import Recorder
-from mooring.record.whole_replay import replay
-from mooring.world import World
+from moorage.config.configuration import API_VERSION, KIND
+from moorage.engine.actions import AskExtender, encode
+from moorage.engine.events import Applied, Event, ExtenderAnswered
+from moorage.engine.extender_answers import FilterAnswer, PreemptAnswer, PrioritizeAnswer
+from moorage.objects.decode import from_builtins
+from moorage.objects.node import ZONE
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from moorage.record.format import Setup
+from moorage.record.recorder import Recorder
+from moorage.record.whole_replay import replay
+from moorage.world import World
 from tests.builders import node_manifest, pod_manifest
 from tests.engine.driver import engine, only
 

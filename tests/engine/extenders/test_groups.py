@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.engine.actions import Action, AskExtender, BindPod
-from mooring.engine.events import ExtenderAnswered
-from mooring.engine.extender_answers import FilterAnswer
-from mooring.testing.builders import node, pod
-from mooring.testing.driver import Driver, bindings, conditions, only
+from moorage.engine.actions import Action, AskExtender, BindPod
+from moorage.engine.events import ExtenderAnswered
+from moorage.engine.extender_answers import FilterAnswer
+from moorage.testing.builders import node, pod
+from moorage.testing.driver import Driver, bindings, conditions, only
 from tests.engine.gangs import drive_gangs, gang, members
 
 EXTENDER: dict[str, Any] = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.engine.extender_answers import (
+from moorage.engine.extender_answers import (
     FilterAnswer,
     NodeVictims,
     PreemptAnswer,
     PrioritizeAnswer,
 )
-from mooring.engine.extenders.replies import AskedNames, ReplyError, read_binding_error, read_reply
+from moorage.engine.extenders.replies import AskedNames, ReplyError, read_binding_error, read_reply
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mooring_hardware_generation import (
+from moorage_hardware_generation import (
     MIN_GENERATION,
     HardwareGeneration,
     HardwareGenerationArgs,
 )
 
-from mooring import testing
-from mooring.cluster import Cluster
-from mooring.framework.status import Code, Rejected
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from moorage import testing
+from moorage.cluster import Cluster
+from moorage.framework.status import Code, Rejected
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
 
 LABEL = "hardware.example.com/generation"
 UNKNOWN = "node(s) have no hardware generation"

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from mooring_team_nodes import TeamNodes
+from moorage_team_nodes import TeamNodes
 
-from mooring import testing
-from mooring.cluster import NodeView
-from mooring.config import load_mapping
-from mooring.engine import Engine
-from mooring.engine.events import Applied
-from mooring.engine.explain import explain
-from mooring.engine.registry import registry
-from mooring.framework.plugin import Registry
-from mooring.framework.profile import known_plugins
-from mooring.framework.status import Code
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from moorage import testing
+from moorage.cluster import NodeView
+from moorage.config import load_mapping
+from moorage.engine import Engine
+from moorage.engine.events import Applied
+from moorage.engine.explain import explain
+from moorage.engine.registry import registry
+from moorage.framework.plugin import Registry
+from moorage.framework.profile import known_plugins
+from moorage.framework.status import Code
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
 
 PLUGIN = TeamNodes()
 

@@ -1,0 +1,110 @@
+"""HardwareGeneration: newer hardware is better, and a pod may insist on it.
+
+A node's generation is a number in a label. A pod that carries the label
+`hardware.example.com/min-generation` runs on no older node; every pod prefers the newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.cluster import Change, Nodes, Rows, Scope
+from moorage.framework.plugin import (
+    Filter,
+    PreFilter,
+    PreScore,
+    Score,
+    Scores,
+    Sign,
+    normalize_scores,
+)
+from moorage.framework.status import Code, Reason, Rejected, unresolvable
+from moorage.framework.verdict import Verdict
+from moorage.framework.wakeups import Action, Resource, Wakeup, on
+from moorage.objects.meta import Wire
+from moorage.objects.node import Node
+from moorage.objects.node_selector import parse_int64
+from moorage.objects.pod import Pod
+
+MIN_GENERATION = "hardware.example.com/min-generation"
+
+# Scores are scaled by 100, which must not overflow whatever a label says.
+NEWEST = 1_000_000
+
+# Evicting pods makes no node newer, so preemption need not try these nodes.
+_UNKNOWN = Reason("node(s) have no hardware generation", Code.UNRESOLVABLE)
+_OLDER = Reason("node(s) are of an older hardware generation", Code.UNRESOLVABLE)
+
+
+class HardwareGenerationArgs(Wire, frozen=True):
+    """Where a node says which generation it is."""
+
+    node_label: str = "hardware.example.com/generation"
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if not self.node_label:
+            yield "nodeLabel", "is required"
+
+
+class HardwareGeneration(PreFilter[int], Filter[int], PreScore[Pod], Score[Pod], Sign):
+    """Compares numbers in a node label, a column at a time."""
+
+    name = "HardwareGeneration"
+    Args = HardwareGenerationArgs
+    reads = Change.LABELS
+    scope = Scope.ROW
+
+    def __init__(self, args: HardwareGenerationArgs | None = None) -> None:
+        self._label = (args or HardwareGenerationArgs()).node_label
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return pod.labels.get(MIN_GENERATION)
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> int | Rejected | None:
+        wanted = pod.labels.get(MIN_GENERATION)
+        if wanted is None:
+            return None
+        generation = parse_int64(wanted)
+        if generation is None:
+            return unresolvable(f'label {MIN_GENERATION} must be a number, got "{wanted}"')
+        return generation
+
+    def filter(self, prepared: int, nodes: Nodes, rows: Rows) -> Verdict:
+        generations, known = self._generations(nodes, rows)
+        return Verdict((_UNKNOWN, _OLDER), np.stack((~known, known & (generations < prepared))))
+
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Pod | None:
+        return pod if nodes.label(self._label).filled else None
+
+    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+        generations, _ = self._generations(nodes, rows)
+        return np.clip(generations, 0, NEWEST)
+
+    def normalize(self, prepared: Pod, scores: Scores) -> Scores:
+        return normalize_scores(scores)
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._after_node_change),
+            on(Resource.POD, Action.UPDATE_POD_LABEL, self._after_pod_change),
+        )
+
+    def _generations(self, nodes: Nodes, rows: Rows) -> tuple[Scores, NDArray[np.bool_]]:
+        """Per row its generation, 0 where it is not known, and whether it is."""
+        column = nodes.label(self._label)
+        # One number per distinct value, then to the rows. A node without the label has the code
+        # ABSENT, for which these tables hold 0 and False.
+        numbers, numeric = column.numbers()
+        codes = column.codes[rows]
+        return numbers[codes], numeric[codes]
+
+    def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
+        wanted = parse_int64(pod.labels.get(MIN_GENERATION, ""))
+        has = parse_int64(new.labels.get(self._label, ""))
+        return wanted is not None and has is not None and has >= wanted
+
+    def _after_pod_change(self, pod: Pod, old: Pod | None, new: Pod) -> bool:
+        return new.uid == pod.uid

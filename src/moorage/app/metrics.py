@@ -1,0 +1,283 @@
+"""The content of /metrics: kube-scheduler's metrics, read from the observations and the engine.
+
+Gauges are computed on request, on the deciding thread, so that nothing is locked and decisions
+count nothing. Long computations run in slices. The serving thread writes the text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain, islice
+from typing import Protocol
+
+import numpy as np
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import Metric as Family
+from prometheus_client.exposition import generate_latest
+
+import moorage
+from moorage.cluster import Nodes
+from moorage.cluster.extended import ExtendedView
+from moorage.engine import Engine
+from moorage.framework.profile import Profile
+from moorage.framework.series import Counts, Histogram, Metric, Series
+from moorage.framework.status import PluginError
+from moorage.objects.resources import CPU, MEMORY
+from moorage.queue import QueuedPod
+from moorage.web.engine_reads import Read, in_slices
+
+from . import group_metric_table as groups, logs, metric_table as table
+from .metric_text import add_of_profile, make_family, write_family
+from .observations import Observations
+
+_log = logs.make_log(__name__)
+
+# Pods that are looked at before decisions get their turn again: about two milliseconds.
+_SLICE = 2_000
+
+
+class WorkerFigures(Protocol):
+    """The figures of a scheduler's connection to its API server."""
+
+    @property
+    def absent(self) -> list[str]: ...
+
+    @property
+    def left_out(self) -> Mapping[str, int]: ...
+
+    @property
+    def dropped_events(self) -> int: ...
+
+    @property
+    def claim_creations(self) -> Mapping[str, int]: ...
+
+    @property
+    def extender_series(self) -> Iterable[Series]: ...
+
+
+class Metrics:
+    """All metrics of a process: Moorage's, and those that plugins declare."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        observations: Observations,
+        read: Read = in_slices,
+        stall_seconds: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`stall_seconds` returns for how many seconds no decision has ended."""
+        self._read = read
+        self._stall_seconds = stall_seconds
+        #: As they were read last, for when a decision takes so long that they cannot be read.
+        self._latest: list[Family] = []
+        self._engine = engine
+        self._observations = observations
+        self._leading = Counts(table.LEADER)
+        self._requests = Counts(table.REQUESTS)
+        self._request_durations = Histogram(table.REQUEST_DURATION)
+        self._worker: WorkerFigures | None = None
+        self._process = CollectorRegistry(auto_describe=False)
+        ProcessCollector(registry=self._process)
+        _check_names(engine.profiles.values())
+
+    # Hooks for leadership and requests
+
+    def note_leading(self, name: str, leading: bool) -> None:
+        """Notes who holds the lease of that name."""
+        self._leading.set((name,), int(leading))
+
+    def count_request(self, method: str, host: str, code: int | None, seconds: float) -> None:
+        """Counts a request to the API server. An empty code means that there was no answer."""
+        self._requests.add(("<error>" if code is None else str(code), method, host))
+        self._request_durations.observe((method, host), seconds)
+
+    def follow(self, worker: WorkerFigures) -> None:
+        """Includes the figures of this worker from now on."""
+        self._worker = worker
+
+    # Reading
+
+    async def text(self) -> bytes:
+        """Returns all metrics in Prometheus' text format; older ones if a decision takes long."""
+        with suppress(TimeoutError):
+            self._latest = await self._read(self._families())
+        parts = []
+        for family in (*self._latest, *map(make_family, self._of_now())):
+            parts.append(write_family(family))
+            # Some histograms have thousands of lines.
+            await asyncio.sleep(0)
+        return b"".join((*parts, generate_latest(self._process)))
+
+    def _of_now(self) -> Iterator[Counts]:
+        """Yields metrics that need no answer of the deciding thread."""
+        yield self._leading
+        yield Counts(table.STALL, [((), self._stall_seconds())])
+
+    def _families(self) -> Generator[None, None, list[Family]]:
+        rejections = yield from self._rejections()
+        found = []
+        for family in chain(self._counts(rejections), self._histograms(), self._of_plugins()):
+            found.append(family)
+            yield
+        return found
+
+    def _histograms(self) -> Iterator[Family]:
+        for histogram in (*self._observations.histograms(), self._request_durations):
+            yield make_family(histogram)
+
+    def _counts(self, rejections: Counter[tuple[str, str]]) -> Iterator[Family]:
+        counted = (
+            *self._observations.counts(),
+            *self._of_batches(),
+            *self._of_queue(),
+            *self._of_worker(),
+            *self._of_process(),
+            Counts(table.UNSCHEDULABLE_PODS, rejections.items()),
+            self._requests,
+        )
+        return (make_family(counts) for counts in counted)
+
+    def _rejections(self) -> Generator[None, None, Counter[tuple[str, str]]]:
+        """How many waiting pods each plugin of each profile rejected."""
+        found: Counter[tuple[str, str]] = Counter()
+        left = iter(list(self._engine.queue))
+        while some := list(islice(left, _SLICE)):
+            found.update(_blames(some))
+            yield
+        return found
+
+    def _of_queue(self) -> Iterator[Counts]:
+        engine = self._engine
+        queue, cluster = engine.queue, engine.cluster
+        yield _by_one(table.PENDING_PODS, queue.sizes())
+        yield _by_one(table.INFLIGHT_EVENTS, queue.count_remembered())
+        yield Counts(table.QUEUE_INCOMING_PODS, queue.incoming.items())
+        sizes = {
+            "nodes": len(cluster.nodes),
+            "pods": len(cluster.pods),
+            "assumed_pods": cluster.assumed_count,
+        }
+        yield _by_one(table.CACHE_SIZE, sizes)
+        yield _by_one(table.CAUGHT_ERRORS, engine.caught)
+        yield _by_one(table.TOO_COSTLY_PODS, engine.too_costly)
+        yield Counts(groups.QUEUED_ENTITIES, queue.entities())
+        yield Counts(groups.QUEUE_INCOMING_ENTITIES, queue.incoming_entities())
+        kept = cluster.nodes.kept_room
+        yield Counts(groups.KEPT_NODES, [((), 0 if kept is None else len(kept.nodes))])
+        yield Counts(table.EXCLUSIVE_PODS, [((), int(cluster.nodes.exclusive_pods.sum()))])
+        yield from _of_exclusive_nodes(cluster.nodes)
+        yield _of_extended_resources(cluster.extended)
+
+    def _of_batches(self) -> Iterator[Counts]:
+        attempts, flushed = Counts(table.BATCH_ATTEMPTS), Counts(table.BATCH_CACHE_FLUSHED)
+        for name, classes in self._engine.classes.items():
+            figures = classes.statistics.metrics(name)
+            for counts in (attempts, flushed):
+                for labels, count in figures[counts.metric.name].items():
+                    counts.add(labels, count)
+        unsigned = Counts(table.UNSIGNED_PODS)
+        for name, classes in self._engine.classes.items():
+            for (plugin, why), count in classes.statistics.unsigned.items():
+                unsigned.add((name, plugin, why.value), count)
+        kept = self._engine.classes.items()
+        yield from (attempts, flushed, unsigned, *self._of_likeness())
+        yield _by_one(table.CLASSES, {name: len(each) for name, each in kept})
+        yield _by_one(table.CLASS_BYTES, {name: each.bytes for name, each in kept})
+
+    def _of_likeness(self) -> Iterator[Counts]:
+        """Yields how many pods could share answers, and which plugins tell the others apart."""
+        alike, apart = Counts(table.LIKE_PODS), Counts(table.TOLD_APART)
+        for name, classes in self._engine.classes.items():
+            for result, count in classes.statistics.by_likeness.items():
+                alike.add((name, result), count)
+            for plugin, count in classes.statistics.apart.items():
+                apart.add((name, plugin), count)
+        yield from (alike, apart)
+
+    def _of_worker(self) -> Iterator[Series]:
+        worker = self._worker
+        left_out = dict(worker.left_out) if worker else {}
+        yield _by_one(table.LEFT_OUT, left_out)
+        yield _by_one(table.ABSENT_KIND, dict.fromkeys(worker.absent if worker else (), 1))
+        yield Counts(table.DROPPED_EVENTS, [((), worker.dropped_events if worker else 0)])
+        yield _by_one(table.CLAIM_CREATES, worker.claim_creations if worker else {})
+        if worker is None:
+            yield from (Counts(table.EXTENDER_CALLS), Histogram(table.EXTENDER_DURATION))
+        else:
+            yield from worker.extender_series
+
+    def _of_plugins(self) -> Iterator[Family]:
+        """Returns metrics that plugins declare.
+
+        Those of a plugin in two profiles are one metric.
+        """
+        families: dict[str, Family] = {}
+        for profile in self._engine.profiles.values():
+            for plugin in profile.plugins.values():
+                try:
+                    for series in plugin.metrics():
+                        add_of_profile(families, profile.name, series)
+                except Exception as error:  # noqa: BLE001 - other metrics are written anyway
+                    _log.warning(
+                        "Could not read the metrics of a plugin", plugin=plugin.name, error=error
+                    )
+        return iter(families.values())
+
+    def _of_process(self) -> Iterator[Counts]:
+        gates = self._engine.configuration.gates
+        yield Counts(table.FEATURE_ENABLED, (((name, ""), int(gates[name])) for name in gates))
+        build = moorage.__version__, platform.python_version()
+        yield Counts(table.BUILD_INFO, [(build, 1)])
+
+
+def _blames(waiting: Iterable[QueuedPod]) -> Iterator[tuple[str, str]]:
+    for queued in waiting:
+        for plugin in queued.waking_plugins:
+            yield plugin, queued.pod.spec.scheduler_name
+
+
+def _of_exclusive_nodes(nodes: Nodes) -> Iterator[Counts]:
+    """Yields how many nodes exclusive pods hold, by namespace, and what is not requested there."""
+    held, unrequested = Counts(table.EXCLUSIVE_NODES), Counts(table.STRANDED_RESOURCES)
+    for namespace in sorted(nodes.exclusive_namespaces):
+        rows = list(nodes.exclusive_rows(namespace))
+        held.add((namespace,), len(rows))
+        for resource, per_unit in ((CPU, 1000), (MEMORY, 1)):
+            at = nodes.resources[resource]
+            left = np.clip(nodes.allocatable[at][rows] - nodes.requested[at][rows], 0, None)
+            unrequested.add((namespace, resource), float(left.sum()) / per_unit)
+    yield from (held, unrequested)
+
+
+def _of_extended_resources(extended: ExtendedView) -> Counts:
+    """Returns the figures of extended resources that are kept as columns, summed over nodes."""
+    figures = Counts(table.EXTENDED_RESOURCE)
+    for resource_type in extended:
+        columns, pool = extended.columns(resource_type), extended.pool(resource_type)
+        names = columns.names if columns is not None else ()
+        for name in names:
+            assert columns is not None
+            total = int(columns[name].sum()) if pool is None else int(pool.figures()[name])
+            figures.add((resource_type, name), total)
+    return figures
+
+
+def _by_one(metric: Metric, values: Mapping[str, int]) -> Counts:
+    """Makes a metric with one label."""
+    return Counts(metric, (((label,), value) for label, value in values.items()))
+
+
+def _check_names(profiles: Iterable[Profile]) -> None:
+    """Raises PluginError if a plugin declares a metric that is there already."""
+    owners = dict.fromkeys((each.name for each in table.METRICS), "the scheduler")
+    for profile in profiles:
+        for plugin in profile.plugins.values():
+            for series in plugin.metrics():
+                name = series.metric.name
+                if owners.setdefault(name, plugin.name) != plugin.name:
+                    text = f'plugin "{plugin.name}": metric {name} belongs to {owners[name]}'
+                    raise PluginError(text, plugin.name)

@@ -1,0 +1,73 @@
+"""`moorage conform`: compare the engine with recorded verdicts of kube-scheduler."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import AnswerFormat, OutputOption
+from .rendering import plain, print_data
+
+if TYPE_CHECKING:
+    from moorage.simulate.conformance import CategoryResult
+
+# Exit code when a verdict differs from the recorded one.
+_DIFFERENT = 1
+
+
+def conform(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="Files of recorded verdicts, one JSON document per line; may end in .gz.",
+            show_default=False,
+        ),
+    ],
+    version: Annotated[
+        str,
+        typer.Option(
+            metavar="VERSION",
+            help="Version of the kube-scheduler that the verdicts were recorded from, 1.36 or 1.37."
+            " Default: 1.37 for scenarios with pod groups, 1.36 for all others.",
+            show_default=False,
+        ),
+    ] = "",
+    output: OutputOption = AnswerFormat.TABLE,
+) -> None:
+    """Compare the engine's verdicts with recorded verdicts of kube-scheduler.
+
+    Prints every difference. Exit code: 0 if there is none, 1 if there is one, 2 if a file cannot be
+    read.
+    """
+    # Here, so that the other commands start without NumPy.
+    from moorage.config.kubernetes_versions import read_version
+    from moorage.engine.registry import registry
+    from moorage.simulate.conformance import conform
+    from moorage.simulate.verdicts import read_scenarios
+
+    recorded_from = read_version(version, "--version") if version else None
+    recordings = (each for path in files for each in read_scenarios(path))
+    results = conform(recordings, registry(), recorded_from)
+    steps = sum(result.steps for result in results.values())
+    differences = sum(len(result.differences) for result in results.values())
+    if not print_data(results, output):
+        for category, result in results.items():
+            _print(category, result)
+        print(f"{'total':14} {steps:6} steps {differences:6} differences")
+    sys.stdout.flush()
+    if differences:
+        raise typer.Exit(_DIFFERENT)
+
+
+def _print(category: str, result: CategoryResult) -> None:
+    counts = f"{result.steps:6} steps {len(result.differences):6} differences"
+    print(f"{plain(category):14} {counts}  ({result.scenarios} scenarios)")
+    for skipped in result.skipped:
+        print(plain(f"  skipped {skipped}"))
+    for each in result.differences:
+        where = f"{each.scenario} {each.pod}: {each.what}"
+        print(plain(f"  {where}: recorded {each.recorded}, found {each.found}"))

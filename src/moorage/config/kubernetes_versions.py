@@ -1,0 +1,88 @@
+"""Versions of Kubernetes: what kube-scheduler does or says differently from version to version.
+
+This is the only table of such differences. A plugin reads its version when a profile is built.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import msgspec
+
+from moorage.documents.errors import InputError, describe
+
+FLAG = "--emulation-version"
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesVersion:
+    """A version of kube-scheduler that decisions and texts follow."""
+
+    name: str
+    #: Feature gates that are on by default, and were off in the version before.
+    switched_on: frozenset[str] = field(default=frozenset(), repr=False)
+    #: NodeName comes first, and as a pre-filter leaves all other nodes out.
+    narrows_to_named_node: bool = field(default=False, repr=False)
+    #: ImageLocality expects as many images as containers and image volumes have together.
+    counts_image_volumes: bool = field(default=False, repr=False)
+    #: InterPodAffinity takes a namespace selector that accepts a namespace without labels for one
+    #: that selects every namespace.
+    widens_namespace_selectors: bool = field(default=True, repr=False)
+    #: DynamicResources says so when there is no claim to release.
+    tells_of_no_release: bool = field(default=True, repr=False)
+    #: The message of a pod says for which node its victims are evicted, and how many they are.
+    tells_of_victims: bool = field(default=False, repr=False)
+
+
+VERSIONS = (
+    KubernetesVersion("1.36"),
+    KubernetesVersion(
+        "1.37",
+        switched_on=frozenset({"StorageCapacityScoring", "VolumeLimitScaling"}),
+        narrows_to_named_node=True,
+        counts_image_volumes=True,
+        widens_namespace_selectors=False,
+        tells_of_no_release=False,
+        tells_of_victims=True,
+    ),
+)
+
+#: Without an API server that has a version.
+DEFAULT_VERSION = VERSIONS[0]
+
+_BY_NAME = {version.name: version for version in VERSIONS}
+
+
+def read_version(text: str, source: str = FLAG) -> KubernetesVersion:
+    """Returns the version of a name such as 1.37 or kube=1.37.
+
+    Raises InputError for any other.
+    """
+    found = _BY_NAME.get(text.strip().removeprefix("kube="))
+    if found is None:
+        names = " or ".join(_BY_NAME)
+        raise InputError(source, f"must be {names}, got {describe(text)}")
+    return found
+
+
+class _ServerVersion(msgspec.Struct):
+    major: str = ""
+    minor: str = ""
+
+
+def read_server_version(answer: bytes) -> KubernetesVersion:
+    """Returns the version to follow with an API server that gives this answer at /version.
+
+    It is the nearest known version if the server is older or newer than all.
+    """
+    try:
+        server = msgspec.json.decode(answer, type=_ServerVersion)
+    except msgspec.MsgspecError:
+        return DEFAULT_VERSION
+    # Providers write a minor version such as 37+.
+    digits = re.match(r"[0-9]{1,4}", server.minor)
+    if server.major != "1" or digits is None:
+        return DEFAULT_VERSION
+    by_minor = {int(version.name.partition(".")[2]): version for version in VERSIONS}
+    return by_minor[min(max(int(digits[0]), min(by_minor)), max(by_minor))]

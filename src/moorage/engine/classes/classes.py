@@ -1,0 +1,520 @@
+"""Decides like pods with the answers that are kept for them.
+
+The decision is always the one that `cycle.decide` would make.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.cluster import Cluster
+from moorage.engine import diagnosis
+from moorage.engine.actions import Report
+from moorage.engine.cycle import Found, Window, conclude, decide
+from moorage.framework.attempt import Failed, PreFiltered
+from moorage.framework.observe import FILTER, PointTimer
+from moorage.framework.plugin import Plugin
+from moorage.framework.plugin_fence import PASSING, make_error
+from moorage.framework.points import fits_on, pre_filter
+from moorage.framework.profile import Profile
+from moorage.framework.status import BrokenRowsError, PluginError
+from moorage.objects.pod import Pod
+from moorage.queue.queued_pod import SharedFailure
+
+from .answer_cache import MOST_BYTES, AnswerCache, Key
+from .failures import Failures
+from .parts import Unserved
+from .pod_class import ALIKE, PodClass
+from .row_choice import RowChoice
+from .siblings import Siblings
+from .signature import SharedPart, Signer
+from .statistics import DecisionPath, Flush, Statistics
+
+T = TypeVar("T")
+
+# Looked up once, because these are used for every pod.
+_BATCH, _COLUMNS = DecisionPath.BATCH, DecisionPath.COLUMNS
+
+# Failures on these paths are not kept for like pods: they are no example, or are kept already.
+_NOT_FOR_OTHERS = (
+    DecisionPath.OFF,
+    DecisionPath.SAMPLING,
+    DecisionPath.NOMINATED,
+    DecisionPath.FAILURE,
+)
+
+
+# A class that others share makes so many decisions before a class is made for like pods alone.
+_WORTH_A_CLASS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSettings:
+    """What is reused, how much of it is kept, and which share of decisions is verified."""
+
+    classes: bool = True
+    batches: bool = True
+    #: None for as many as there is room for.
+    most_classes: int | None = None
+    verify_share: float = 0.0
+    #: The answers of all profiles take at most so many bytes.
+    most_bytes: int = MOST_BYTES
+    #: Whether a class is made only for the second of like pods: many pods are like no other.
+    waits_for_second: bool = True
+
+
+class Classes:
+    """The classes of one profile. The least recently used class is dropped first."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        cluster: Cluster,
+        settings: ClassSettings,
+        report: Callable[[Report], None],
+        cache: AnswerCache | None = None,
+    ) -> None:
+        self._profile = profile
+        self._cluster = cluster
+        self._settings = settings
+        self._report = report
+        self._observer = profile.observer
+        self._clock = profile.observer.clock
+        self._ranked = profile.observer.batch_durations(profile.name)
+        self._signer = Signer(profile)
+        self.statistics = Statistics()
+        self._cache = AnswerCache(settings.most_bytes) if cache is None else cache
+        self._failures = Failures(profile, cluster, self._cache, self.statistics)
+        #: The plugins that raised where answers are reused.
+        self._broke: set[str] = set()
+        self._break: BaseException | None = None
+        #: The signatures of pods that were decided since the last sweep, each with the uid of the
+        #: first such pod.
+        self._asked: dict[int, str] = {}
+        #: How many of their decisions a class of pods that are alike in part made, by signature.
+        self._decided_in_part: Counter[int] = Counter()
+        self._choice = RowChoice(profile, cluster, batches=settings.batches)
+        self._siblings = Siblings(self._signer, self.statistics)
+        #: The key of the last class, kept because like pods mostly follow each other.
+        self._key = Key(profile.name, 0)
+        self.is_on = settings.classes or settings.batches
+        if self.is_on and self._signer.silent:
+            names = ", ".join(self._signer.silent)
+            self._switch_off(f"no signatures of pods come from: {names}")
+
+    def __len__(self) -> int:
+        """Returns how many classes are kept."""
+        return sum(key.priority is None for key in self._cache.keys_of(self._profile.name))
+
+    @property
+    def bytes(self) -> int:
+        """Returns how many bytes the classes and failures of the profile take."""
+        return self._cache.bytes_of(self._profile.name)
+
+    def forget(self) -> None:
+        """Forgets all answers, because the state that they were found from is gone."""
+        self._cache.forget(self._profile.name)
+        self._signer.forget()
+        self._choice.forget()
+
+    def decide(self, pod: Pod, window: Window) -> Found | Failed:
+        """Returns the decision for a pod: that of `cycle.decide`, mostly with less work."""
+        signature = self._sign(pod)
+        self.statistics.saw(signature)
+        if signature is not None and pod.owner is not None:
+            self._siblings.saw(pod, pod.owner, signature, self._cluster.nodes)
+        path, outcome = self._ask_class(signature, pod, window)
+        if outcome is None:
+            outcome = self._decide_alone(signature, pod, window)
+        elif self._settings.verify_share and (
+            path.is_reuse or path is DecisionPath.NOMINATED or isinstance(outcome, Failed)
+        ):
+            outcome = self._verify(pod, window, outcome)
+        self.statistics.paths[path] += 1
+        if signature is not None:
+            self._asked.setdefault(signature, pod.uid)
+            if isinstance(outcome, Found):
+                self.statistics.placed(signature, outcome.row)
+            # If a pod fits on none of some rows, it may still fit on others.
+            elif window.rows is None and self._is_example(path):
+                self._failures.put(signature, pod, outcome)
+        if path is _BATCH:
+            self._ranked.append(self._clock() - self._observer.began)
+        else:
+            found = isinstance(outcome, Found)
+            self._observer.decision_made(self._profile.name, path.is_reuse, found)
+        return outcome
+
+    def _ask_class(
+        self, signature: int | None, pod: Pod, window: Window
+    ) -> tuple[DecisionPath, Found | Failed | None]:
+        """Returns how the pod is decided, and the decision if answers are reused for it."""
+        alone = self._why_alone(signature, pod, window)
+        if signature is None or (alone is not None and alone is not DecisionPath.NOMINATED):
+            return alone or DecisionPath.UNSIGNED, None
+        try:
+            if alone is not None:
+                return self._beside_nominated(signature, pod, window)
+            # Mostly no failures are kept, so nothing is looked up.
+            look = window.rows is None and self._cache.failures
+            failed = self._fail_alike(signature, pod) if look else None
+            if failed is not None:
+                return DecisionPath.FAILURE, failed
+            if pod.spec.named_nodes is not None:
+                # No class is made for pods that name their nodes.
+                found = self._on_named(signature, pod) if window.rows is None else None
+                return DecisionPath.NARROWED, found
+            return self._by_class(signature, pod, window)
+        except (Unserved, BrokenRowsError):
+            return DecisionPath.NARROWED, None
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
+            self.statistics.flushes[Flush.BROKEN] += 1
+            self._break = error
+            return DecisionPath.BROKEN, None
+
+    def _why_alone(self, signature: int | None, pod: Pod, window: Window) -> DecisionPath | None:
+        """Returns how a pod is decided for which no class is used; None if one may be used."""
+        if not self.is_on:
+            return DecisionPath.OFF
+        if signature is None:
+            return DecisionPath.UNSIGNED
+        if (window.percentage and window.percentage < 100) or not self._profile.score:
+            return DecisionPath.SAMPLING
+        nominations = self._cluster.nodes.nominations
+        # What a class has prepared may depend on the volume of a nominated pod.
+        if nominations.are_there and (pod.spec.volumes or nominations.node_of(pod)):
+            return DecisionPath.NOMINATED
+        return None
+
+    def find_feasible(
+        self, pod: Pod, window: Window, *, again: bool = False
+    ) -> tuple[PodClass, NDArray[np.intp]] | None:
+        """Returns the class of a pod, up to date, and the rows where it fits; None without a class.
+
+        It is for decisions that do not depend on plugins alone, such as those with extenders. With
+        `again`, the pod is not counted in the statistics, because it has been counted before.
+        """
+        found = self._read(pod, window, lambda kept: self._choice.list_feasible(kept, pod))
+        if found is None:
+            return None
+        kept, rows, path = found
+        if not again:
+            self.statistics.paths[path] += 1
+        return kept, rows
+
+    def find_class(self, pod: Pod, window: Window) -> PodClass | None:
+        """Returns the class of a pod, up to date; None if it has none."""
+        found = self._read(pod, window, lambda kept: None)
+        return None if found is None else found[0]
+
+    def _read(
+        self, pod: Pod, window: Window, read: Callable[[PodClass], T]
+    ) -> tuple[PodClass, T, DecisionPath] | None:
+        """Returns the class of a pod, what `read` returns for it, and whether it existed before."""
+        signature = self._sign(pod)
+        if signature is None or self._why_alone(signature, pod, window) is not None:
+            return None
+        if pod.spec.named_nodes is not None:
+            return None
+        key = Key(self._profile.name, signature)
+        known: PodClass | None = self._cache.find(key)
+        try:
+            kept = self._bring_up_to_date(key, known, pod)
+            answer = read(kept)
+        except PASSING:
+            self._cache.discard(key)
+            raise
+        except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
+            self._cache.discard(key)
+            self._break = None if isinstance(error, Unserved | BrokenRowsError) else error
+            return None
+        self._asked.setdefault(signature, pod.uid)
+        return kept, answer, DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
+
+    def sweep(self) -> None:
+        """Drops the classes that had no pod since the last sweep, with their failures."""
+        asked, self._asked = self._asked, {}
+        self._decided_in_part.clear()
+        self._cache.keep_only(self._profile.name, asked)
+        self._signer.sweep()
+
+    def find_alike(self, pod: Pod) -> SharedFailure | None:
+        """Returns what a failed pod shares with pods that fail whenever it does, or None."""
+        return self._signer.find_alike(pod, self._cluster.nodes)
+
+    def _sign(self, pod: Pod) -> int | None:
+        """Returns the number that like pods share; None for a pod that is decided alone."""
+        signature = self._signer.sign(pod, self._cluster.nodes)
+        if isinstance(signature, int):
+            return signature
+        self._break = signature.error
+        if signature.why is not None:
+            self.statistics.unsigned[signature.plugin, signature.why] += 1
+        return None
+
+    def _decide_alone(self, signature: int | None, pod: Pod, window: Window) -> Found | Failed:
+        """Returns the decision of `cycle.decide`.
+
+        An error that prevented reuse is reported, unless this decision raises as well.
+        """
+        error, self._break = self._break, None
+        outcome = decide(self._profile, pod, self._cluster.nodes, window)
+        if error is not None:
+            self._tell_break(error)
+        if signature is not None:
+            self.statistics.look_back(signature, outcome)
+        return outcome
+
+    def _tell_break(self, error: BaseException) -> None:
+        """Reports, once, that a plugin raised where answers are reused: each pod may cause it."""
+        plugin = error.plugin if isinstance(error, PluginError) else ""
+        if plugin not in self._broke:
+            self._broke.add(plugin)
+            why = make_error("such pods are decided one by one", error)
+            self._report(Report(self._profile.name, str(why)))
+
+    def _is_example(self, path: DecisionPath) -> bool:
+        """Returns whether a failure is kept for like pods."""
+        return self.is_on and path not in _NOT_FOR_OTHERS
+
+    def _on_named(self, signature: int, pod: Pod) -> Found | None:
+        """Returns the decision for a pod that names one node and fits there.
+
+        Only this row is checked. None if the pod does not fit: `cycle.decide` finds the reasons.
+        """
+        nodes, names = self._cluster.nodes, pod.spec.named_nodes
+        if nodes.nominations.are_there or names is None or len(names) != 1:
+            return None
+        row = nodes.row(next(iter(names)))
+        if row is None:
+            return None
+        prepared = pre_filter(self._profile, pod, nodes)
+        if prepared.rejected is not None or prepared.node_names != names:
+            return None
+        if not fits_on(self._profile, pod, prepared, nodes, row):
+            return None
+        if self.statistics.places.get(signature) == row:
+            self.statistics.looked_back(True)
+        return Found(row, prepared, None)
+
+    def _fail_alike(self, signature: int, pod: Pod) -> Failed | None:
+        """Returns how a pod fails that is like one that failed; None if it may fit."""
+        failed = self._failures.find(signature, pod)
+        if failed is not None:
+            self.statistics.look_back(signature, failed)
+        return failed
+
+    def _beside_nominated(
+        self, signature: int, pod: Pod, window: Window
+    ) -> tuple[DecisionPath, Found | Failed | None]:
+        """Returns how a pod is decided for which `_why_alone` returns NOMINATED, and the decision.
+
+        The decision is None if no answer can be reused.
+        """
+        nodes = self._cluster.nodes
+        if window.rows is not None:
+            return DecisionPath.NOMINATED, None
+        if nodes.nominations.node_of(pod):
+            return DecisionPath.NOMINATED, self._on_nominated(signature, pod)
+        # A signature does not say whether a volume is shared with a nominated pod.
+        if nodes.storage.nominated.are_shared_by(pod):
+            return DecisionPath.NOMINATED, None
+        failed = self._fail_alike(signature, pod)
+        return (DecisionPath.FIRST if failed is None else DecisionPath.FAILURE), failed
+
+    def _on_nominated(self, signature: int, pod: Pod) -> Found | None:
+        """Returns the decision for a pod that fits on the node that it is nominated to; else None.
+
+        This node is tried before all others. What pre-filters prepared when a like pod failed is
+        used again.
+        """
+        nodes = self._cluster.nodes
+        name = nodes.nominations.node_of(pod)
+        row = nodes.row(name) if name else None
+        if row is None or self._is_crowded(pod, name):
+            return None
+        prepared = self._failures.find_prepared(signature, pod)
+        if prepared is None or prepared.node_names is not None:
+            return None
+        if not fits_on(self._profile, pod, prepared, nodes, row):
+            return None
+        if self.statistics.places.get(signature) == row:
+            self.statistics.looked_back(True)
+        return Found(row, prepared, None, nominated_path=True)
+
+    def _is_crowded(self, pod: Pod, node_name: str) -> bool:
+        """Returns whether pods of equal or higher priority are nominated to a pod's node, too."""
+        others = self._cluster.nodes.nominations.on(node_name)
+        return len(others) > 1 and any(
+            other.priority >= pod.priority for uid, other in others.items() if uid != pod.uid
+        )
+
+    # Classes
+
+    def _by_class(
+        self, signature: int, pod: Pod, window: Window
+    ) -> tuple[DecisionPath, Found | Failed | None]:
+        key = self._key
+        if key.signature != signature:
+            key = self._key = Key(self._profile.name, signature)
+        known: PodClass | None = self._cache.find(key)
+        own = ALIKE
+        if known is None and self._settings.waits_for_second:
+            shared = self._find_shared(signature, pod)
+            if shared is not None:
+                key, own = Key(self._profile.name, shared.number), shared.own
+                self._key = key
+                known = self._cache.find(key)
+            elif self._is_alone_so_far(signature, pod):
+                # Making a class takes longer than a decision.
+                return DecisionPath.FIRST, None
+        try:
+            kept = self._bring_up_to_date(key, known, pod, own)
+            nowhere = _COLUMNS, None
+            path, row = nowhere if kept.fits_nowhere else self._choice.choose(kept, pod, window)
+        except BaseException:
+            # Answers of which only a part is up to date cannot be used.
+            self._cache.discard(key)
+            raise
+        if row is None:
+            return DecisionPath.FIRST, self._look_for_reasons(signature, kept, pod, window)
+        last = self.statistics.places.get(signature)
+        if last is not None:
+            self.statistics.looked_back(kept.takes(last))
+        kept.last_row = row
+        return (DecisionPath.FIRST if known is None else path), Found(row, kept.pre_filtered, None)
+
+    def _look_for_reasons(
+        self, signature: int, kept: PodClass, pod: Pod, window: Window
+    ) -> Found | Failed | None:
+        """Returns the full decision for a pod whose class has no feasible row, with the reasons.
+
+        It is made once per class and state of the cluster, with what the class has prepared. None
+        for pods with claims to devices, because what is prepared for them differs.
+        """
+        prepared = None if pod.spec.resource_claims else kept.prepare_for(pod)
+        if prepared is None:
+            return None
+        outcome = self._fail(kept, prepared, window) or conclude(
+            self._profile, pod, prepared, self._cluster.nodes, window
+        )
+        self.statistics.look_back(signature, outcome)
+        return outcome
+
+    def _fail(self, kept: PodClass, prepared: PreFiltered, window: Window) -> Failed | None:
+        """Returns the failure of a class, by its own answers; None if these are not enough."""
+        nodes = self._cluster.nodes
+        if window.rows is not None or nodes.nominations.are_there:
+            return None
+        with PointTimer(self._observer, FILTER, self._profile.name):
+            filtered = kept.filter()
+        if np.count_nonzero(filtered.feasible):
+            return None
+        before = kept.failed
+        if (
+            before is not None
+            and before.filtered is not None
+            and filtered.agrees_with(before.filtered)
+        ):
+            # All that was worked out of what filters said holds again.
+            failed = Failed(prepared, before.filtered, len(nodes), digests=before.digests)
+        else:
+            failed = Failed(prepared, filtered, len(nodes))
+        kept.failed = failed
+        return failed
+
+    def _find_shared(self, signature: int, pod: Pod) -> SharedPart | None:
+        """Returns what a pod without a class shares with pods that are like it in part.
+
+        None if there was no such pod since the last sweep, or if a class of its own is worth more.
+        """
+        shared = self._signer.find_shared(signature)
+        if shared is None:
+            return None
+        if not self._is_alone_so_far(signature, pod):
+            key = Key(self._profile.name, shared.number)
+            if self._decided_in_part[signature] >= _WORTH_A_CLASS or self._cache.find(key) is None:
+                return None
+        elif self._is_alone_so_far(shared.number, pod):
+            self._asked.setdefault(shared.number, pod.uid)
+            return None
+        self._decided_in_part[signature] += 1
+        return shared
+
+    def _is_alone_so_far(self, signature: int, pod: Pod) -> bool:
+        """Returns whether no other pod of this signature was decided since the last sweep."""
+        return self._asked.get(signature, pod.uid) == pod.uid
+
+    def _bring_up_to_date(
+        self,
+        key: Key,
+        known: PodClass | None,
+        pod: Pod,
+        own: Mapping[Plugin, Hashable] = ALIKE,
+    ) -> PodClass:
+        """Returns the class brought up to date, or a new one if there is none."""
+        if known is None:
+            made = self._make(pod, own)
+            self._cache.put(key, made, made.size, self.statistics)
+            return made
+        size = known.size
+        if self._settings.classes or self._is_explained(known):
+            known.refresh(pod, own)
+        else:
+            self.statistics.flushes[Flush.INTERRUPTED] += 1
+            known.rebuild(pod, own)
+        if known.size != size:
+            self._cache.put(key, known, known.size, self.statistics)
+        return known
+
+    def _make(self, pod: Pod, own: Mapping[Plugin, Hashable]) -> PodClass:
+        if self._settings.most_classes is not None:
+            self._cache.keep_most(self._profile.name, self._settings.most_classes - 1)
+        began = self._clock()
+        made = PodClass(self._profile, pod, self._cluster, self.statistics, own)
+        self._observer.answers_stored(self._profile.name, began)
+        return made
+
+    def _is_explained(self, kept: PodClass) -> bool:
+        """Returns whether only the row has changed on which the class placed its last pod."""
+        changed = self._cluster.changes.since(kept.generation)
+        return changed is not None and changed.keys() <= {kept.last_row}
+
+    # Verifying
+
+    def _verify(self, pod: Pod, window: Window, outcome: Found | Failed) -> Found | Failed:
+        """Decides a share of pods again without reuse; returns the decision that counts.
+
+        If the two differ, reuse is switched off, and the decision without reuse counts.
+        """
+        if crc32(pod.uid.encode()) >= self._settings.verify_share * 2**32:
+            return outcome
+        plain = decide(self._profile, pod, self._cluster.nodes, window)
+        self.statistics.verified += 1
+        reused_told, plain_told = self._describe(outcome), self._describe(plain)
+        if reused_told == plain_told:
+            return outcome
+        self.statistics.differences += 1
+        self._switch_off(
+            f"pod {pod.key} was decided differently: {reused_told} with reuse, {plain_told} without"
+        )
+        return plain
+
+    def _describe(self, outcome: Found | Failed) -> str:
+        if isinstance(outcome, Found):
+            return self._cluster.nodes.name(outcome.row)
+        return diagnosis.message(outcome)
+
+    def _switch_off(self, why: str) -> None:
+        self.is_on = False
+        self._cache.forget(self._profile.name)
+        self._report(Report(self._profile.name, f"reuse is switched off: {why}"))

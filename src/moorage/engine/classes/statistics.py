@@ -1,0 +1,162 @@
+"""How much like pods could share, how much they did, and why not more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from moorage.engine.cycle import Found
+from moorage.framework.attempt import Failed
+
+# Signatures whose last place is remembered; beyond it, counting begins anew.
+_MOST_REMEMBERED = 65_536
+
+
+class DecisionPath(StrEnum):
+    """How a decision was made. The values appear in reports."""
+
+    BATCH = "by the ranking of their class"
+    COLUMNS = "over the columns of their class"
+    FAILURE = "failed like the one before"
+    FIRST = "first or second of their class"
+    OFF = "while reuse was off"
+    UNSIGNED = "not signed"
+    SAMPLING = "without looking at all nodes"
+    NOMINATED = "with a nominated node"
+    NARROWED = "for certain nodes only"
+    BROKEN = "with a plugin that failed"
+
+    # It is counted for every decision, and that of an enum is many times slower.
+    __hash__ = str.__hash__
+
+    @property
+    def is_reuse(self) -> bool:
+        return self in _REUSES
+
+
+_REUSES = (DecisionPath.BATCH, DecisionPath.COLUMNS, DecisionPath.FAILURE)
+
+
+class Flush(StrEnum):
+    """Why kept answers had to be found anew, or were dropped."""
+
+    MEMBERSHIP = "nodes_changed"
+    BEHIND = "log_trimmed"
+    #: A change that a plugin reads reaches all rows.
+    EVERYWHERE = "cluster_changed"
+    #: A plugin may have begun or ceased to skip, reject or narrow pods as a whole.
+    SKIPPING = "plugin_skips_otherwise"
+    #: A selector began to read a label of the pod that was asked about.
+    LABELS = "label_read"
+    INTERRUPTED = "interrupted"
+    FULL = "cache_full"
+    UNUSED = "unused"
+    #: A plugin raised something while answers were brought up to date.
+    BROKEN = "plugin_failed"
+    #: The cluster was counted anew, or reuse was switched off.
+    FORGOTTEN = "forgotten"
+
+
+class Unsignable(StrEnum):
+    """Why a plugin prevented a pod from being decided like others."""
+
+    #: It has no signatures at all.
+    SILENT = "silent"
+    #: It cannot sign this pod.
+    UNSIGNABLE = "unsignable"
+    #: It raised something, or its signature cannot be compared.
+    BROKEN = "broken"
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counts for one profile, kept also while nothing is reused."""
+
+    paths: Counter[DecisionPath] = field(default_factory=Counter)
+    flushes: Counter[Flush] = field(default_factory=Counter)
+    #: Decisions that could not be shared, by the plugin that was why.
+    unsigned: Counter[tuple[str, Unsignable]] = field(default_factory=Counter)
+    #: Decisions for pods that were signed, and for those of them that were like one before.
+    signed: int = 0
+    alike: int = 0
+    #: Decisions for pods that were unlike the last one of their owner, by who told them apart.
+    apart: Counter[str] = field(default_factory=Counter)
+    #: How many like pods followed each other, by length.
+    runs: Counter[int] = field(default_factory=Counter)
+    #: Placements after which the node took no other such pod, of those that were looked at.
+    alone_on_node: int = 0
+    looked_at: int = 0
+    #: Decisions made twice, and those that differed.
+    verified: int = 0
+    differences: int = 0
+    _last: int | None = None
+    _length: int = 0
+    #: The row of the last pod of each signature.
+    places: dict[int, int] = field(default_factory=dict)
+
+    def saw(self, signature: int | None) -> None:
+        """Counts a pod that is about to be decided."""
+        if signature is not None:
+            self.signed += 1
+            self.alike += signature in self.places
+        if signature is not None and signature == self._last:
+            self._length += 1
+            return
+        if self._length:
+            self.runs[self._length] += 1
+        self._last, self._length = signature, 0 if signature is None else 1
+
+    def placed(self, signature: int, row: int) -> None:
+        """Counts a pod of that signature that goes to a row."""
+        if len(self.places) >= _MOST_REMEMBERED:
+            self.places.clear()
+        self.places[signature] = row
+
+    def looked_back(self, takes_another: bool) -> None:
+        """Counts whether the place of the last like pod takes one more."""
+        self.looked_at += 1
+        self.alone_on_node += not takes_another
+
+    def look_back(self, signature: int, outcome: Found | Failed) -> None:
+        """Checks, in a full decision, the place of the last like pod."""
+        row = self.places.get(signature)
+        if row is None or outcome.filtered is None:
+            return
+        there = outcome.filtered.rows == row
+        if there.any():
+            self.looked_back(bool(outcome.filtered.feasible[there][0]))
+
+    @property
+    def decisions(self) -> int:
+        return sum(self.paths.values())
+
+    @property
+    def by_likeness(self) -> dict[str, int]:
+        """Returns decisions by whether the pod was like an earlier one, also while reuse is off."""
+        return {
+            "alike": self.alike,
+            "first": self.signed - self.alike,
+            "unsigned": self.decisions - self.signed,
+        }
+
+    @property
+    def reused(self) -> int:
+        return sum(count for path, count in self.paths.items() if path.is_reuse)
+
+    @property
+    def longest_run(self) -> int:
+        return max((*self.runs, self._length))
+
+    def metrics(self, profile: str) -> dict[str, dict[tuple[str, str], int]]:
+        """Returns counters by kube-scheduler's names, labelled with profile, result or reason."""
+        used = self.reused
+        return {
+            "scheduler_batch_attempts_total": {
+                (profile, "hint_used"): used,
+                (profile, "no_hint"): self.decisions - used,
+            },
+            "scheduler_batch_cache_flushed_total": {
+                (profile, reason.value): count for reason, count in self.flushes.items()
+            },
+        }

@@ -1,0 +1,494 @@
+"""The engine takes in events, makes decisions, and returns actions."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from moorage.cluster import Cluster, HandleRegistry
+from moorage.cluster.changes import unite
+from moorage.config import Configuration
+from moorage.framework.attempt import Failed
+from moorage.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
+from moorage.framework.plugin import Registry
+from moorage.framework.plugin_fence import make_error
+from moorage.framework.plugin_start import attach, show_cluster
+from moorage.framework.profile import Profile
+from moorage.framework.status import Code, PluginError, Rejected
+from moorage.objects.pod import Pod
+from moorage.objects.pod_group import GroupKey, PodGroup
+from moorage.queue import GroupedQueue, Queue, QueuedGroup, QueuedPod, SharedFailure
+
+from . import actions
+from .actions import Action, Report
+from .attempts import Attempts
+from .budget import is_ordinary
+from .classes.answer_cache import AnswerCache
+from .classes.classes import Classes, ClassSettings
+from .cycle import Found
+from .decider import Decider
+from .diagnosis import SCHEDULER_ERROR, Failure
+from .events import (
+    Applied,
+    BindingFailed,
+    Bound,
+    ClaimsRevoked,
+    ClaimsWritten,
+    Event,
+    Evicted,
+    EvictionFailed,
+    ExtenderAnswered,
+    PermitRefused,
+    Permitted,
+    PodEnded,
+    ReleaseFailed,
+    Removed,
+    Unbound,
+)
+from .extenders.consultations import Consultations
+from .fence import Fence, describe
+from .gangs.admission import GANG_SCHEDULING, hold_group
+from .gangs.group_decision import GroupDecider, GroupDecision, GroupSettings
+from .gangs.group_result import Domain
+from .group_attempts import GroupAttempts
+from .intake import Intake
+from .placement import Placement, PluginPermits
+from .pre_enqueue import ask_to_queue
+from .preemption_log import PreemptionLog
+from .settings import (
+    class_settings,
+    collect_remarks,
+    find_unowned,
+    find_wakeups,
+    group_links,
+    make_backoff,
+)
+
+# Looked up once, because that takes long for an enum: every member asks.
+_UNRESOLVABLE = Code.UNRESOLVABLE
+_HELD = Code.UNRESOLVABLE.value
+
+# How many seconds derived values are kept at least when they are not asked for.
+_SWEEP_EVERY = 60.0
+
+
+class Engine:
+    """A scheduler without clock or connection: `handle` takes events, `step` returns actions."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        registry: Registry,
+        settings: ClassSettings | None = None,
+        observer: Observer = UNOBSERVED,
+    ) -> None:
+        self.configuration = configuration
+        self._observer = observer
+        #: The extended resources that plugins register, and the custom resources to watch for them.
+        self.handles = HandleRegistry()
+        self.profiles = {
+            each.scheduler_name: Profile.build(
+                each, registry, configuration.gates, self.handles, observer
+            )
+            for each in configuration.profiles
+        }
+        self.cluster = self._make_cluster()
+        self._outbox: list[Action] = [
+            *find_unowned(self.handles),
+            *(each for profile in self.profiles.values() for each in collect_remarks(profile)),
+        ]
+        self._emit: Callable[[Action], None] = self._outbox.append
+        settings = settings or class_settings(configuration)
+        #: What is kept for like pods of all profiles.
+        self.answers = AnswerCache(settings.most_bytes)
+        self.classes = {
+            name: Classes(profile, self.cluster, settings, self._emit, self.answers)
+            for name, profile in self.profiles.items()
+        }
+        choosing = (each.filter_verb or each.prioritize_verb for each in configuration.extenders)
+        self._decider = Decider(self.profiles, self.cluster, self.classes, any(choosing))
+        #: The decision about a pod as things are, without a consequence. Extenders are not asked.
+        self.decide, self.decide_member = self._decider.decide, self._decider.decide_member
+        self.queue = self._make_queue()
+        self.gangs = self._make_group_decider()
+        self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
+        pending = self._intake.pending
+        binders = tuple(each for each in configuration.extenders if each.bind_verb)
+        self._attempts = Attempts(self.cluster, self.queue, pending, self._emit, observer, binders)
+        self._consultations = Consultations(
+            configuration, self.queue, self._attempts, pending, self._emit, self._give_up
+        )
+        self._groups = self._make_group_attempts()
+        #: Answers of plugins to pods that wait for their permit, until they are taken in.
+        self._answers: deque[Event] = deque()
+        #: Receives these answers instead, as events for `handle`.
+        self.on_answer: Callable[[Event], None] = self._answers.append
+        self._connect_attempts()
+        self._fence = Fence(
+            self.cluster,
+            self.queue,
+            self._intake,
+            self._attempts,
+            self.classes.values(),
+            self._emit,
+        )
+        #: How often what nobody asks for is dropped. Where time passes in leaps, that is rarer.
+        self.sweep_seconds = _SWEEP_EVERY
+        self._next_sweep = float("-inf")
+
+    # Its parts
+
+    def _make_cluster(self) -> Cluster:
+        """Makes an empty cluster, and shows it to the plugins."""
+        cluster = Cluster(self.handles, group_links(self.configuration))
+        cluster.extended.run()
+        for profile in self.profiles.values():
+            for plugin in profile.plugins.values():
+                show_cluster(plugin, cluster.nodes)
+        cluster.changes.limit_to(unite(each.reads for each in self.profiles.values()))
+        return cluster
+
+    def _make_queue(self) -> Queue:
+        first = next(iter(self.profiles.values()))
+        settings: dict[str, Any] = {
+            "sort_key": first.queue_sort.key,
+            "tell_of_order": self._tell_of_order,
+            "admit": self._admit,
+            "wakeups": {
+                name: find_wakeups(profile, is_extended=bool(self.configuration.extenders))
+                for name, profile in self.profiles.items()
+            },
+            "backoff": make_backoff(self.configuration),
+            "observer": self._observer,
+        }
+        groups = self.cluster.groups
+        if not groups.links:
+            return Queue(**settings)
+        return GroupedQueue(groups, self._hold_group, **settings)
+
+    def _make_group_decider(self) -> GroupDecider:
+        settings = GroupSettings(
+            self.configuration.gates["TopologyAwareWorkloadScheduling"], self.profiles.keys()
+        )
+        return GroupDecider(self.cluster, settings, self._observer, self._decider.find_class)
+
+    def _make_group_attempts(self) -> GroupAttempts | None:
+        """Makes the attempts of groups, if pods may name a group."""
+        if not isinstance(self.queue, GroupedQueue):
+            return None
+        return GroupAttempts(
+            self.queue, self._attempts, self.gangs, self._intake.pending, self._emit
+        )
+
+    # Events and steps
+
+    def handle(self, event: Event, now: float) -> None:
+        """Takes in an event. An object that raises an exception is left out until it changes."""
+        began = self._observer.clock()
+        try:
+            if isinstance(event, Applied):
+                events = self._intake.apply(event.object, now)
+            elif isinstance(event, Bound):
+                self._attempts.bound(event.uid, now)
+                return
+            elif isinstance(event, Removed):
+                events = self._intake.remove(event.object, now)
+            elif isinstance(event, ExtenderAnswered):
+                self._consultations.answer(event, now)
+                return
+            else:
+                self._handle_outcome(event, now)
+                return
+        except Exception as error:  # noqa: BLE001 - one object must not stop the scheduler
+            self._fence.catch(event, error, now)
+            return
+        for each in events:
+            self._observer.event_handled(each.label, began)
+
+    @property
+    def caught(self) -> Mapping[str, int]:
+        """How many exceptions were caught, by their origin: an object, an outcome, an attempt.
+
+        Exceptions of plugins at extension points are not among them: they are answers.
+        """
+        return self._fence.caught
+
+    @property
+    def too_costly(self) -> Mapping[str, int]:
+        """How many pods of each profile were too costly to be decided."""
+        return self._attempts.too_costly
+
+    @property
+    def preemptions(self) -> PreemptionLog:
+        """The latest preemptions."""
+        return self._attempts.preemptions
+
+    def _handle_outcome(self, event: Event, now: float) -> None:
+        match event:
+            case Evicted() | EvictionFailed():
+                # First, because there are the most of these.
+                self._handle_eviction(event, now)
+            case BindingFailed() | ClaimsWritten():
+                self._attempts.end_write(event, now)
+            case ClaimsRevoked(uid, held):
+                self._intake.end_doubt(
+                    uid, {claim.uid: claim.resource_version for claim in held}, now
+                )
+            case ReleaseFailed(uid):
+                self.queue.retry(uid, now)
+            case PodEnded(uid) | Unbound(uid):
+                self._undo_binding(uid, now, is_waiting=isinstance(event, Unbound))
+            case Permitted(uid, plugin):
+                self._attempts.permitted(uid, plugin, now)
+            case PermitRefused(uid, plugin, message):
+                self._attempts.permit_refused(uid, plugin, message, now)
+
+    def _handle_eviction(self, event: Evicted | EvictionFailed, now: float) -> None:
+        uid, preemptor = event.uid, event.preemptor_uid
+        is_group = self._groups is not None and self._groups.evicts_for(preemptor)
+        evictions = self._groups if is_group else self._attempts.evictions
+        assert evictions is not None, "groups evict only where there are any"
+        if isinstance(event, Evicted):
+            evictions.evicted(uid, preemptor, now)
+        else:
+            evictions.failed(uid, preemptor, now)
+
+    def _undo_binding(self, uid: str, now: float, is_waiting: bool) -> None:
+        # A pod that is on its way again will tell by itself what becomes of it.
+        if self._attempts.get(uid) is None:
+            self._intake.take_back(uid, now, is_waiting)
+
+    def step(self, now: float, budget: int = 1) -> list[Action]:
+        """Makes up to `budget` decisions; returns the actions since the last step."""
+        self._do_what_is_due(now)
+        for _ in range(budget):
+            queued = self.queue.pop(now)
+            if queued is None:
+                break
+            try:
+                self._attempt(queued, now)
+            except Exception as error:  # noqa: BLE001 - one pod must not stop the scheduler
+                self._give_up(queued, error, now)
+        while self._answers:
+            self.handle(self._answers.popleft(), now)
+        self._observer.step_ended()
+        reports = self.cluster.extended.reports
+        if reports.waiting:
+            self._outbox += [Report("", text) for text in reports.take()]
+        taken = self._outbox.copy()
+        self._outbox.clear()
+        return taken
+
+    def _do_what_is_due(self, now: float) -> None:
+        """Does what is due by time, without an event."""
+        if self._groups is not None:
+            self._groups.look_after(now)
+        if self._attempts.waiting or self._consultations.waiting:
+            self._look_after(now)
+        if now >= self._next_sweep:
+            self._sweep(now)
+        extended = self.cluster.extended
+        if extended.is_used and now >= extended.next_expiry:
+            # What was told of extended resources too long ago no longer counts.
+            extended.expire(now)
+
+    def _look_after(self, now: float) -> None:
+        for placement in list(self._attempts.waiting.values()):
+            try:
+                self._attempts.look_after(placement, now)
+            except Exception as error:  # noqa: BLE001 - one pod must not stop the others
+                self._give_up(placement.queued, error, now)
+        self._consultations.look_after(now)
+
+    def _sweep(self, now: float) -> None:
+        self._next_sweep = now + self.sweep_seconds
+        self.cluster.sweep()
+        for classes in self.classes.values():
+            classes.sweep()
+
+    def next_step(self, now: float) -> float | None:
+        """Returns the earliest time at which `step` has work to do without a further event."""
+        if self._answers:
+            return now
+        moments = (
+            self.queue.next_flush(now),
+            self._attempts.next_deadline(),
+            self._consultations.next_deadline(),
+            None if self._groups is None else self._groups.next_deadline(),
+            self.cluster.extended.next_expiry,
+        )
+        earliest = min([moment for moment in moments if moment is not None])
+        return None if earliest == inf else max(now, earliest)
+
+    @property
+    def pending_pods(self) -> Mapping[str, Pod]:
+        """Returns the pods by uid that are ours to place and not known to be bound."""
+        return self._intake.pending
+
+    def placement(self, uid: str) -> Placement | None:
+        """Returns the placement of a pod: from the decision until it is bound."""
+        return self._attempts.get(uid)
+
+    # One attempt
+
+    def _attempt(self, queued: QueuedPod, now: float) -> None:
+        if self._groups is not None and isinstance(queued, QueuedGroup):
+            self._attempt_group(self._groups, queued, now)
+            return
+        pod = queued.pod
+        profile = self.profiles[pod.spec.scheduler_name]
+        if pod.terminating:
+            text = f"skip schedule deleting pod: {pod.key}"
+            self._emit(actions.make_failure_event(pod, text, profile.name))
+            self.queue.done(pod.uid)
+            return
+        if self.cluster.pod(pod.uid) is not None:
+            self.queue.done(pod.uid)
+            return
+        queued.began = self._observer.attempt_began()
+        if not is_ordinary(pod) and self._attempts.refuse_costly(queued, profile, now):
+            return
+        if self._consultations.concerns(pod) and len(self.cluster.nodes):
+            self._consult(queued, profile, now)
+            return
+        outcome: Found | Failed | PluginError | None
+        try:
+            outcome = self.decide(profile, pod)
+        except PluginError as error:
+            outcome = error
+        self._attempts.conclude(queued, profile, outcome, now)
+
+    def _consult(self, queued: QueuedPod, profile: Profile, now: float) -> None:
+        """Begins a decision in which extenders take part."""
+        survey = self._decider.survey(queued.pod)
+        self._consultations.begin(queued, survey, now)
+        self._decider.count_survey(profile, survey)
+
+    def _attempt_group(self, groups: GroupAttempts, entry: QueuedGroup, now: float) -> None:
+        """Decides a group; extenders are asked about its members beforehand."""
+        filters, pending = self._consultations.filters, self._intake.pending
+        members = entry.in_order if self._consultations.is_choosing else ()
+        asked = [each.pod for each in members if filters(each.pod)]
+        if not asked or not len(self.cluster.nodes):
+            groups.attempt(entry, self.profiles, self.decide_member, now)
+            return
+        surveys = [self._decider.survey(pending.get(pod.uid, pod)) for pod in asked]
+        conclude = partial(self._conclude_group, groups, entry)
+        self._consultations.begin_group(entry, surveys, conclude, now)
+
+    def _conclude_group(
+        self,
+        groups: GroupAttempts,
+        entry: QueuedGroup,
+        result: Mapping[str, tuple[str, ...]] | PluginError,
+        now: float,
+    ) -> None:
+        if isinstance(result, PluginError):
+            groups.give_up(entry, self.profiles, str(result), now)
+            return
+        find_rows = self.cluster.nodes.find_rows
+        allowed = {uid: find_rows(names) for uid, names in result.items()}
+
+        def decide(pod: Pod, domain: Domain) -> Found | Failed | None:
+            rows = allowed.get(pod.uid)
+            if rows is None:
+                return self.decide_member(pod, domain)
+            rows = np.sort(rows[rows >= 0])
+            if domain.rows is not None:
+                rows = np.intersect1d(rows, domain.rows)
+            return self.decide(self.profiles[pod.spec.scheduler_name], pod, rows)
+
+        groups.attempt(entry, self.profiles, decide, now)
+
+    def decide_group(self, group: PodGroup, members: Sequence[Pod]) -> GroupDecision:
+        """Decides about a group as things are; the caller keeps or undoes its trial."""
+        profile = self.profiles[members[0].spec.scheduler_name]
+        return self.gangs.decide(group, members, profile, self.decide_member)
+
+    def consider_group(self, group: PodGroup, members: Sequence[Pod]) -> GroupDecision:
+        """Decides the same without consequences: it does not influence later decisions."""
+        profile = self.profiles[members[0].spec.scheduler_name]
+        decider = replace(self.gangs, observer=UNOBSERVED)
+        with self._decider.hold():
+            try:
+                return decider.decide(group, members, profile, self.decide_member)
+            except Exception:
+                self._fence.end_group_attempt([pod.uid for pod in members])
+                raise
+
+    def _find_alike(self, profile: Profile, pod: Pod) -> SharedFailure | None:
+        """Returns what a pod that fits nowhere shares with like pods; None if nothing."""
+        if self._consultations.concerns(pod):
+            # Nobody knows what an extender reads.
+            return None
+        return self.classes[profile.name].find_alike(pod)
+
+    def _give_up(self, queued: QueuedPod, error: Exception, now: float) -> None:
+        """Returns a pod to the queue whose attempt raised an exception of no plugin."""
+        if self._groups is not None and isinstance(queued, QueuedGroup):
+            self._fence.end_group_attempt(queued.members)
+            self._groups.give_up(queued, self.profiles, describe(error), now)
+            return
+        self._consultations.drop(queued.pod.uid)
+        self._fence.end_attempt(queued.pod.uid)
+        profile = self.profiles[queued.pod.spec.scheduler_name]
+        try:
+            failure = Failure(SCHEDULER_ERROR, describe(error))
+            self._attempts.fail(queued, profile, failure, now)
+        except Exception as again:  # noqa: BLE001 - it cannot even be queued
+            self._fence.leave_out(queued.pod, again)
+
+    def _vanish(self, pod: Pod, now: float) -> None:
+        """Handles a pod that was deleted before it was bound."""
+        self._attempts.withdraw(pod, now)
+
+    def _admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
+        """Asks the pre-enqueue plugins, first the one that refused last."""
+        began = self._observer.clock()
+        profile = self.profiles[pod.spec.scheduler_name]
+        answer = self._attempts.evictions.hold_back(pod.uid) or ask_to_queue(profile, pod, last)
+        status = SUCCESS
+        if answer is not None:
+            plugin, refused = answer
+            status = refused.code.value
+            if refused.code is Code.ERROR and plugin != last:
+                self._emit(actions.make_failure_event(pod, refused.message, profile.name))
+        self._observer.point_ran(PRE_ENQUEUE, status, profile.name, began)
+        return answer
+
+    def _hold_group(self, key: GroupKey, scheduler: str) -> tuple[str, Rejected] | None:
+        """Returns why no member of a group may be tried, whatever the plugins say."""
+        assert self._groups is not None, "there are groups in the queue"
+        began = self._observer.clock()
+        held = self._groups.hold_back(key)
+        if held is None:
+            refused = hold_group(key, self.cluster.groups)
+            held = None if refused is None else (GANG_SCHEDULING, refused)
+        if held is not None:
+            # Else members are asked, of whom that is told.
+            code = held[1].code
+            status = _HELD if code is _UNRESOLVABLE else code.value
+            self._observer.point_ran(PRE_ENQUEUE, status, scheduler, began)
+        return held
+
+    def _tell_of_order(self, error: BaseException) -> None:
+        """Reports that the queue cannot use the order of its plugin."""
+        plugin = next(iter(self.profiles.values())).queue_sort
+        broke = make_error(f'running QueueSort plugin "{plugin.name}"', error)
+        self._emit(Report("", f"{broke}; pods are ordered by priority and age from now on"))
+
+    def _connect_attempts(self) -> None:
+        """Lets attempts ask which pods are alike, and lets plugins give permits."""
+        self._attempts.find_alike = self._find_alike
+        for profile in self.profiles.values():
+            for plugin in profile.permit:
+                tell = PluginPermits(
+                    plugin.name, self._attempts.waiting, lambda event: self.on_answer(event)
+                )
+                attach(plugin, tell)

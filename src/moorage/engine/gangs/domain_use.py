@@ -1,0 +1,141 @@
+"""How full domains are: what their nodes offer, and what pods there request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.cluster import Nodes
+from moorage.cluster.changes import Change
+from moorage.framework.plugin import MAX_SCORE
+from moorage.objects.resources import CPU, MEMORY
+
+from .group_result import Domain
+from .key_domains import RowSums, find_changed, has_all, split_by, sum_domains
+
+Numbers = NDArray[np.int64]
+
+#: Resources, and where their columns are.
+Places = tuple[tuple[str, int], ...]
+
+#: In the order of `Nodes.nonzero_requested`.
+NEVER_ZERO = (CPU, MEMORY)
+
+# Sums beyond this are worked with as Python's integers.
+_MOST_EXACT = 2**55
+
+_ALLOCATABLE, _REQUESTED = int(Change.ALLOCATABLE), int(Change.REQUESTED)
+
+
+def measure_fullness(
+    domains: Sequence[Domain],
+    added: Numbers,
+    resources: Mapping[str, int],
+    nodes: Nodes,
+    key: str = "",
+) -> Numbers:
+    """Returns how full each domain would be with what is added, from 0 to 100.
+
+    Resources have weights; `added` is an amount for each resource and domain. If the domains are
+    all of a key, their present use is kept.
+    """
+    places = find_places(resources, nodes)
+    if len(places) < len(resources):
+        added = added[[nodes.resource(name) is not None for name in resources]]
+    if nodes.changes is not None and has_all(domains, key, nodes):
+        use = _find_kept(places, key, nodes)
+    else:
+        use = _add_up(places, domains, nodes, key)
+    weights = np.array([[resources[name]] for name, _ in places], np.int64).reshape(-1, 1)
+    return _weigh(use.offered, use.requested + added, weights)
+
+
+def find_places(resources: Iterable[str], nodes: Nodes) -> Places:
+    """The resources that some node offers, and where their columns are."""
+    known = ((name, nodes.resource(name)) for name in resources)
+    return tuple((name, place) for name, place in known if place is not None)
+
+
+def _weigh(offered: Numbers, used: Numbers, weights: Numbers) -> Numbers:
+    """Returns the used share of what is offered, by the weights of the existing resources."""
+    there = (offered > 0) * weights
+    if offered.max(initial=0) > _MOST_EXACT:
+        # A hundredfold of it is more than 64 bits hold.
+        offered, used = offered.astype(object), used.astype(object)
+    shares = np.minimum(used, offered) * MAX_SCORE // np.maximum(offered, 1)
+    totals: Numbers = (shares.astype(np.int64) * there).sum(axis=0)
+    return totals // np.maximum(there.sum(axis=0), 1)
+
+
+def _find_requested(name: str, place: int, nodes: Nodes) -> Numbers:
+    """Returns the requests per row; pods without cpu or memory requests count with a little."""
+    if name in NEVER_ZERO:
+        return nodes.nonzero_requested[NEVER_ZERO.index(name)]
+    return nodes.requested[place]
+
+
+class DomainUse(NamedTuple):
+    """What domains offer of each resource, and what is requested there."""
+
+    offered: Numbers
+    requested: Numbers
+
+
+def _add_up(places: Places, domains: Sequence[Domain], nodes: Nodes, key: str) -> DomainUse:
+    use = DomainUse(*np.zeros((2, len(places), len(domains)), np.int64))
+    for at, (name, place) in enumerate(places):
+        use.offered[at] = sum_domains(nodes.allocatable[place], domains, nodes, key)
+        use.requested[at] = sum_domains(_find_requested(name, place, nodes), domains, nodes, key)
+    return use
+
+
+@dataclass(slots=True)
+class _KeptUse:
+    """The use of domains, kept from gang to gang, with the part of each row."""
+
+    generation: int
+    use: DomainUse
+    offered: list[RowSums]
+    requested: list[RowSums]
+
+
+def _find_kept(places: Places, key: str, nodes: Nodes) -> DomainUse:
+    """Returns the kept use, updated with the rows that changed."""
+    log = nodes.changes
+    assert log is not None, "only rows that are there are kept"
+    kept = nodes.derived.get(
+        ("use", key, places, nodes.resources_version), lambda: _keep(places, key, nodes)
+    )
+    changed = find_changed(kept.generation, nodes)
+    if changed is None:
+        fresh = _keep(places, key, nodes)
+        kept.use, kept.offered, kept.requested = fresh.use, fresh.offered, fresh.requested
+        changed = {}
+    for at, (name, place) in enumerate(places):
+        column = _find_requested(name, place, nodes)
+        for row, kinds in changed.items():
+            if kinds & _REQUESTED:
+                kept.requested[at].put(row, column.item(row))
+            if kinds & _ALLOCATABLE:
+                kept.offered[at].put(row, nodes.allocatable.item(place, row))
+    kept.generation = log.generation
+    return kept.use
+
+
+def _keep(places: Places, key: str, nodes: Nodes) -> _KeptUse:
+    known, everything = split_by(key, nodes), nodes.everything
+    use = _add_up(places, known.domains, nodes, key)
+    offered = [
+        RowSums(nodes.allocatable[place, everything], use.offered[at], known)
+        for at, (_, place) in enumerate(places)
+    ]
+    requested = [
+        RowSums(_find_requested(name, place, nodes)[everything], use.requested[at], known)
+        for at, (name, place) in enumerate(places)
+    ]
+    assert nodes.changes is not None, "only rows that are there are kept"
+    return _KeptUse(nodes.changes.generation, use, offered, requested)

@@ -1,0 +1,202 @@
+"""The decision about a whole group: what happens to each member, and the status to write."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from moorage.cluster import Cluster
+from moorage.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from moorage.framework.gang_points import find_preemption
+from moorage.framework.observe import GROUP_POST_FILTER, PODGROUP, Observer, PointTimer
+from moorage.framework.profile import Profile
+from moorage.framework.status import PluginError
+from moorage.objects.meta import Condition
+from moorage.objects.pod import Pod
+from moorage.objects.pod_group import PodGroup
+
+from .domain_counts import sees_counts
+from .group_checks import find_fault
+from .group_cycle import Decide, GroupCycle
+from .group_preemption import GroupPreemption, GroupRemedy
+from .group_result import (
+    GROUP_UNSCHEDULABLE,
+    GroupCode,
+    GroupResult,
+    GroupStatus,
+    MemberResult,
+    error,
+)
+from .group_search import search
+from .member_fits import Look
+from .topology_levels import place_by_levels
+from .trial import Trial
+
+# Looked up once, because that takes long for an enum.
+_SUCCESS, _UNSCHEDULABLE, _ERROR = GroupCode.SUCCESS, GroupCode.UNSCHEDULABLE, GroupCode.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Which features of groups are on."""
+
+    #: Whether the topology key of a group counts.
+    topology: bool = False
+    #: The scheduler names that are served.
+    profiles: Container[str] = ()
+
+
+class GroupDecision(msgspec.Struct, frozen=True):
+    """The decision about a group, whose placed members are in the trial."""
+
+    group: PodGroup
+    members: Sequence[Pod]
+    result: GroupResult
+    trial: Trial
+    remedy: GroupRemedy | None = None
+
+    @property
+    def status(self) -> GroupStatus:
+        """The final status, with what preemption said."""
+        status = self.result.status
+        return status if self.remedy is None else status.followed_by(self.remedy.text)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether pods are to be evicted for the group."""
+        return self.remedy is not None and self.remedy.is_found
+
+    @property
+    def way(self) -> str:
+        """How the places of a placed group were found."""
+        return self.result.found_by or ("levels" if self.result.spread else "in_order")
+
+    def needs_room(self) -> bool:
+        """Whether only room on nodes could help a group that was refused."""
+        if self.status.code is not _UNSCHEDULABLE or self.is_waiting:
+            return False
+        nodes, profile = self.trial.cluster.nodes, self.trial.profile
+        kinds = {id(pod.spec): pod for pod in self.members}.values()
+        try:
+            return all(sees_counts(pod, profile, nodes) for pod in kinds)
+        except PluginError:
+            return False
+
+    def condition(self) -> Condition | None:
+        """Returns the condition to write to the group; None if nothing changes."""
+        kind, known = self.group.condition_type, self.group.condition()
+        status = self.status
+        is_placed = status.code is _SUCCESS
+        if not kind or (known is not None and known.status == "True" and not is_placed):
+            # That a group was placed once stays true whatever becomes of later members.
+            return None
+        reason = SCHEDULER_ERROR if status.code is _ERROR else UNSCHEDULABLE
+        wanted = Condition(
+            type=kind,
+            status="True" if is_placed else "False",
+            reason="Scheduled" if is_placed else reason,
+            message=status.message,
+        )
+        return None if known == wanted else wanted
+
+    def failures(self) -> list[tuple[Pod, Failure]]:
+        """Yields for each member without a node why it was not placed, and its nomination."""
+        if self.status.code is _SUCCESS and len(self.result.placed) == len(self.members):
+            return []
+        tried = {each.pod.uid: each for each in self.result.members}
+        found = []
+        for pod in self.members:
+            member = tried.get(pod.uid)
+            failure = self._failure(member)
+            if failure is not None:
+                found.append((pod, self._nominate(pod, failure)))
+        return found
+
+    def _failure(self, member: MemberResult | None) -> Failure | None:
+        own = None if member is None else member.failure
+        match self.status.code:
+            case GroupCode.SUCCESS:
+                return own
+            case GroupCode.ERROR:
+                if own is not None and own.reason == SCHEDULER_ERROR:
+                    return own
+                return Failure(SCHEDULER_ERROR, self.status.message)
+        if own is not None:
+            return own
+        if member is None:
+            return Failure(UNSCHEDULABLE, self.result.status.message, nominate=None)
+        if self.is_waiting:
+            return Failure(UNSCHEDULABLE, self.status.message, nominate=None)
+        return Failure(UNSCHEDULABLE, f"{GROUP_UNSCHEDULABLE}, {self.status.message}")
+
+    def _nominate(self, pod: Pod, failure: Failure) -> Failure:
+        nominations = self.remedy.nominations if self.remedy is not None else None
+        node_name = None if nominations is None else nominations.get(pod.uid)
+        if node_name is None:
+            return failure
+        return Failure(
+            failure.reason, failure.message, failure.rejectors, failure.pending, node_name
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDecider:
+    """Decides groups of one cluster."""
+
+    cluster: Cluster
+    settings: GroupSettings
+    observer: Observer
+    look: Look | None = None
+
+    def _find_unsupported(self, group: PodGroup) -> str | None:
+        """Returns a feature that a group asks for and that is absent or off."""
+        if group.parent:
+            return f'composite pod group "{group.parent}": not supported by Moorage yet'
+        if group.topology_key and not self.settings.topology:
+            gate = "TopologyAwareWorkloadScheduling"
+            return f"spec.schedulingConstraints.topology needs the feature gate {gate}"
+        return None
+
+    def decide(
+        self,
+        group: PodGroup,
+        members: Sequence[Pod],
+        profile: Profile,
+        decide: Decide,
+        *,
+        is_literal: bool = False,
+    ) -> GroupDecision:
+        """Decides a whole group. Placed members stay in the trial until it is kept or undone.
+
+        With `is_literal`, only what kube-scheduler tries is tried.
+        """
+        trial = Trial(self.cluster, profile, self.observer)
+        placed = self.cluster.groups.placed(group.group_key).values()
+        fault = self._find_unsupported(group) or find_fault(
+            group, members, placed, self.settings.profiles
+        )
+        if fault is not None:
+            return GroupDecision(group, members, GroupResult(error(fault)), trial)
+        prefer = place_by_levels if group.preferred_keys and not is_literal else None
+        with_topology = self.settings.topology or bool(group.own_topology_key)
+        cycle = GroupCycle(
+            group, members, trial, decide, with_topology, is_literal, prefer, self.look
+        )
+        began = self.observer.clock()
+        result = cycle.run()
+        if result.status.code is _UNSCHEDULABLE and not is_literal:
+            result = search(cycle) or result
+        self.observer.group_decided(began)
+        needs_room = result.status.code is _UNSCHEDULABLE
+        preempt = find_preemption(profile) if needs_room else None
+        if preempt is None:
+            return GroupDecision(group, members, result, trial)
+        is_sparing = profile.gangs.victims == "fewest" and not is_literal
+        with PointTimer(self.observer, GROUP_POST_FILTER, profile.name) as running:
+            began = self.observer.clock()
+            remedy = GroupPreemption(cycle, is_sparing, preempt.name).seek()
+            running.status = remedy.code
+        self.observer.victims_sought(PODGROUP, remedy.code, began)
+        return GroupDecision(group, members, result, trial, remedy)

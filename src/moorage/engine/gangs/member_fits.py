@@ -1,0 +1,152 @@
+"""Counts how many like members each row takes, kept from gang to gang and updated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.cluster import Nodes, RowFacts, Rows
+from moorage.framework.attempt import PreFiltered
+from moorage.framework.gang_points import CountRoom
+from moorage.framework.nominated import sees_only_counts
+from moorage.framework.points import filter_rows, pre_filter
+from moorage.framework.profile import Profile, once_per_profile
+from moorage.objects.pod import Pod
+from moorage.objects.resources import PODS, Amounts
+
+from .key_domains import RowSums, find_changed, split_by
+
+Fits = NDArray[np.int64]
+
+
+class KnownClass(Protocol):
+    """The class of like pods, up to date."""
+
+    pre_filtered: PreFiltered
+    #: Zero for the rows that take such a pod.
+    bits: NDArray[np.int64]
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the bits alone say where such a pod fits."""
+
+
+#: What is known of pods like one; None if nothing is.
+Look = Callable[[Pod], KnownClass | None]
+
+# A row takes no more pods than this.
+_MOST = int(np.iinfo(np.int32).max)
+
+
+def count_fits(pod: Pod, profile: Profile, nodes: Nodes) -> Fits | None:
+    """Returns how many such pods each row takes; None if they depend on more than counts."""
+    if not _counts_resources(profile):
+        return None
+    prepared = pre_filter(profile, pod, nodes)
+    if prepared.rejected is not None or prepared.node_names is not None:
+        return None
+    if not sees_only_counts(profile, pod, prepared, nodes):
+        return None
+    rows = nodes.everything
+    feasible = filter_rows(profile, pod, prepared, nodes, rows).feasible
+    return limit_fits(feasible, pod.requests, nodes, rows)
+
+
+def sum_fits(pod: Pod, profile: Profile, nodes: Nodes, key: str, look: Look) -> Fits | None:
+    """Returns how many such pods the rows of each domain of a label take, from their class.
+
+    None if that is not known, or if they depend on more than counts.
+    """
+    known = find_class(pod, profile, nodes, look)
+    return None if known is None else _find_kept(known.bits, pod.requests, nodes, key).fits.sums
+
+
+def find_class(pod: Pod, profile: Profile, nodes: Nodes, look: Look) -> KnownClass | None:
+    """Returns the class of pods that depend on counts only; None if there is none."""
+    known = look(pod) if _counts_resources(profile) else None
+    if known is None or not known.is_narrow:
+        return None
+    return known if sees_only_counts(profile, pod, known.pre_filtered, nodes) else None
+
+
+@once_per_profile
+def _counts_resources(profile: Profile) -> bool:
+    return any(isinstance(each, CountRoom) for each in profile.filter)
+
+
+@dataclass(slots=True)
+class _KeptFits:
+    """How many pods of a class rows and domains took, and when.
+
+    It holds the bits of the class, so that no other bits can have the same id.
+    """
+
+    bits: NDArray[np.int64]
+    generation: int
+    fits: RowSums
+
+
+def _find_kept(bits: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: str) -> _KeptFits:
+    """Returns the kept numbers.
+
+    Rows with a bit take none; a row whose bit changes is in the log.
+    """
+    log, everything = nodes.changes, nodes.everything
+    assert log is not None, "only rows that are there have classes"
+
+    def count_all() -> _KeptFits:
+        fits = limit_fits(bits[everything] == 0, requests, nodes, everything)
+        known = split_by(key, nodes)
+        return _KeptFits(bits, log.generation, RowSums(fits, known.sum(fits), known))
+
+    version = nodes.resources_version
+    # It is forgotten when a node comes or goes, or gets other labels or taints.
+    kept = nodes.derived.get(("fits", key, requests, id(bits), version), count_all)
+    changed = find_changed(kept.generation, nodes)
+    if changed is None:
+        kept.fits = count_all().fits
+    else:
+        asked = find_asked(requests, nodes)
+        for row in changed:
+            kept.fits.put(row, count_on(nodes.facts(row), bits, asked))
+    kept.generation = log.generation
+    return kept
+
+
+def limit_fits(
+    feasible: NDArray[np.bool_], requests: Amounts, nodes: Nodes, rows: Rows
+) -> NDArray[np.int64]:
+    """Returns how many such pods rows take, given which rows take one at all."""
+    # Where one is taken there is room for one, whatever else is left to others to count.
+    return np.where(feasible, np.maximum(_count_room(requests, nodes, rows), 1), 0)
+
+
+def find_asked(requests: Amounts, nodes: Nodes) -> list[tuple[int, int]]:
+    """Returns which resources a pod takes of a node, by position, and how much."""
+    asked = ((nodes.resource(name), amount) for name, amount in ((PODS, 1), *requests))
+    return [(place, amount) for place, amount in asked if place is not None and amount > 0]
+
+
+def _count_room(requests: Amounts, nodes: Nodes, rows: Rows) -> Fits:
+    """Returns for how many pods with these requests each row has room, if nothing else rejects."""
+    room = np.full(nodes.count(rows), _MOST, np.int64)
+    for place, amount in find_asked(requests, nodes):
+        left = nodes.allocatable[place, rows] - nodes.requested[place, rows]
+        np.minimum(room, left // amount, out=room)
+    return room
+
+
+def count_on(facts: RowFacts, bits: NDArray[np.int64], asked: Sequence[tuple[int, int]]) -> int:
+    """Returns how many pods of a class one row takes; `asked` is what each takes of it."""
+    if bits.item(facts.number):
+        return 0
+    offered, requested, most = facts.allocatable, facts.requested, _MOST
+    for place, amount in asked:
+        room = (offered[place] - requested[place]) // amount
+        if room < most:
+            most = room
+    return most if most > 1 else 1

@@ -1,0 +1,112 @@
+"""Domains of a topology key: those for a group, and the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from moorage.cluster import Nodes
+from moorage.framework.gang_points import find_room_counter
+from moorage.framework.profile import Profile
+from moorage.objects.pod import Pod
+from moorage.objects.pod_group import PodGroup
+
+from .domain_choice import DomainQuestion, share_members
+from .domain_use import measure_fullness
+from .group_result import Domain, GroupResult, GroupStatus, error, unschedulable
+from .key_domains import split_by
+
+NO_PLACEMENTS = "no feasible placements found"
+
+# What kube-scheduler calls the score of a domain by the number of members that it takes.
+_MEMBERS = "PodGroupPodsCount"
+
+# The only domain of groups without a key.
+_ANYWHERE = (Domain(""),)
+
+_UNKNOWN_DOMAIN = "cannot determine domain for already scheduled pods: "
+
+
+def find_domains(group: PodGroup, nodes: Nodes) -> Sequence[Domain] | GroupStatus:
+    """Returns the domains in which a group may be placed, by name; or why there are none."""
+    key = group.domain_key
+    if not key:
+        return _ANYWHERE
+    domains: Sequence[Domain] = split_by(key, nodes).domains
+    placed = nodes.groups.placed(group.group_key)
+    if placed:
+        own = _find_own_domain(key, placed.values(), nodes)
+        if isinstance(own, GroupStatus):
+            return own
+        domains = [domain for domain in domains if domain.name == own]
+    return domains or unschedulable(NO_PLACEMENTS, headline="")
+
+
+def _find_own_domain(key: str, placed: Iterable[Pod], nodes: Nodes) -> str | GroupStatus:
+    """Returns the domain of the members that have a node; an error if they are in several."""
+    own = ""
+    for pod in placed:
+        row = nodes.row(pod.node_name)
+        if row is None:
+            missing = f'nodeinfo not found for node name "{pod.node_name}"'
+            return error(f"{_UNKNOWN_DOMAIN}getting node for pod {pod.key}: {missing}")
+        domain = nodes.node(row).labels.get(key)
+        if domain is None:
+            return error(f"{_UNKNOWN_DOMAIN}no topology domain found for pod {pod.key}")
+        if own and own != domain:
+            names = f"{own}, {domain}"
+            return error(f"{_UNKNOWN_DOMAIN}more than 1 domain found for pod group: {names}")
+        own = domain
+    return own
+
+
+def score_domains(
+    results: Sequence[GroupResult], nodes: Nodes, profile: Profile, scheduled: int
+) -> None:
+    """Scores domains that take a group: the fuller, and the more members, the better."""
+    counter = find_room_counter(profile)
+    resources = scored_resources(profile)
+    domains = [each.domain for each in results if each.domain is not None]
+    counts = np.array([scheduled + len(each.placed) for each in results], np.int64)
+    added = [
+        [
+            sum(each.pod.spec.scoring_requests.get(name, 0) for each in result.placed)
+            for result in results
+        ]
+        for name in resources
+    ]
+    amounts = np.array(added, np.int64).reshape(len(added), len(domains))
+    fullness = measure_fullness(domains, amounts, resources, nodes)
+    for result, full, share in zip(results, fullness, share_members(counts), strict=True):
+        scores = {} if counter is None else {counter.name: int(full)}
+        result.scores = {**scores, _MEMBERS: int(share)}
+
+
+def ask_about_domains(
+    pod: Pod, group: PodGroup, profile: Profile, scheduled: int
+) -> DomainQuestion:
+    """Returns what decides between domains for like members, some of which may have a node."""
+    return DomainQuestion(
+        group.domain_key,
+        pod.spec.scoring_requests,
+        scored_resources(profile),
+        scheduled,
+        group.min_count,
+    )
+
+
+def scored_resources(profile: Profile) -> Mapping[str, int]:
+    """Returns the resources by which domains are scored, with their weights."""
+    plugin = find_room_counter(profile)
+    return {} if plugin is None else plugin.scored_resources
+
+
+def largest_share(pod: Pod, nodes: Nodes) -> float:
+    """Returns the largest share of any node's amount of a resource that a pod requests."""
+    shares = [0.0]
+    for name, amount in pod.requests:
+        place = nodes.resource(name)
+        if place is not None:
+            shares.append(amount / max(1, int(nodes.allocatable[place].max())))
+    return max(shares)

@@ -1,0 +1,341 @@
+"""Attempts to place groups of pods, from the queue until all members are bound or back in it.
+
+A group is decided in one step. No member is assumed for good before enough of them have a node, so
+that a group holds nothing while it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from moorage.cluster import Cluster
+from moorage.framework.observe import PODGROUP, Observer
+from moorage.framework.profile import Profile
+from moorage.framework.status import Rejected, unresolvable
+from moorage.objects.pod import Pod
+from moorage.objects.pod_group import GroupKey, PodGroup
+from moorage.queue.group_backoff import GroupReturn
+from moorage.queue.grouped_queue import GroupedQueue
+from moorage.queue.queued_group import QueuedGroup
+from moorage.queue.queued_pod import QueuedPod
+
+from . import actions, budget
+from .actions import Action, EvictPod, PatchPodGroupStatus, PodGroupCondition, PodRef, RecordEvent
+from .attempts import Attempts
+from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from .gangs.gang_diagnosis import diagnose
+from .gangs.gang_protector import GangProtector
+from .gangs.group_cycle import Decide
+from .gangs.group_decision import GroupDecider, GroupDecision
+from .gangs.group_result import GroupCode
+from .gangs.partial_gangs import PartialGangs
+from .placement import Placement
+
+_IN_PROGRESS = "waiting for the preemption for this pod group to be finished"
+
+# Looked up once, because that takes long for an enum.
+_SUCCESS, _UNSCHEDULABLE, _ERROR = (
+    GroupCode.SUCCESS,
+    GroupCode.UNSCHEDULABLE,
+    GroupCode.ERROR,
+)
+
+# What metrics call an attempt that ended with a code.
+_RESULTS = {_SUCCESS: "scheduled", _UNSCHEDULABLE: "unschedulable", _ERROR: "error"}
+
+
+@dataclass(slots=True)
+class GroupEvictions:
+    """The victims of one group that are still to be evicted."""
+
+    key: GroupKey
+    #: The plugin that found them.
+    plugin: str
+    #: When they were asked for.
+    since: float
+    #: The event to record for each victim once it is evicted, by uid.
+    events: dict[str, RecordEvent] = field(default_factory=dict)
+
+
+class GroupAttempts:
+    """Decides groups and carries out the decisions."""
+
+    def __init__(
+        self,
+        queue: GroupedQueue,
+        attempts: Attempts,
+        decider: GroupDecider,
+        pending: Mapping[str, Pod],
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._cluster: Cluster = decider.cluster
+        self._observer: Observer = decider.observer
+        self._queue = queue
+        self._attempts = attempts
+        self._decider = decider
+        self._pending = pending
+        self._emit = emit
+        #: By the uid of the group that needs the room.
+        self._evictions: dict[str, GroupEvictions] = {}
+        #: Keeps room for gangs that starve.
+        self._protector = GangProtector(decider.cluster, queue, emit)
+        self._partial = PartialGangs(decider.cluster, emit)
+
+    def look_after(self, now: float) -> None:
+        """Does what is due without any event."""
+        self._protector.look_after(now)
+        self._partial.look_after(now)
+
+    def next_deadline(self) -> float | None:
+        """Returns when something is due without any event."""
+        moments = (self._protector.next_deadline(), self._partial.next_deadline())
+        return min((each for each in moments if each is not None), default=None)
+
+    def attempt(
+        self, entry: QueuedGroup, profiles: Mapping[str, Profile], decide: Decide, now: float
+    ) -> None:
+        """Tries to place all members of a group that have no node."""
+        group = self._cluster.groups.get(entry.key)
+        members = self._begin(entry)
+        if group is None or not members:
+            self._queue.return_group(entry, GroupReturn.FAILED, now)
+            return
+        profile = profiles[members[0].pod.spec.scheduler_name]
+        pods = [member.pod for member in members]
+        why = self._find_excess(pods)
+        if why is not None:
+            self._refuse_costly(entry, members, profile, why, now)
+            return
+        decision = self._decider.decide(group, pods, profile, decide)
+        self._conclude(entry, members, decision, profile, now)
+
+    def give_up(
+        self, entry: QueuedGroup, profiles: Mapping[str, Profile], text: str, now: float
+    ) -> None:
+        """Returns a group to the queue whose attempt raised an exception of no plugin."""
+        failure = Failure(SCHEDULER_ERROR, text)
+        for member in entry.in_order:
+            profile = profiles[member.pod.spec.scheduler_name]
+            self._attempts.fail_member(member, profile, failure)
+        self._queue.return_group(entry, GroupReturn.FAILED, now)
+
+    def _begin(self, entry: QueuedGroup) -> list[QueuedPod]:
+        """Begins with the members in their present form, in order.
+
+        Those that are being deleted or have a node are left out.
+        """
+        began, pending, placed = self._observer.attempt_began(), self._pending, self._cluster.pods
+        members = []
+        for member in entry.in_order:
+            uid = member.pod.uid
+            pod = pending.get(uid)
+            if pod is not None and not pod.terminating and uid not in placed:
+                member.began, member.pod = began, pod
+                members.append(member)
+                continue
+            if pod is not None and pod.terminating:
+                text = f"skip schedule deleting pod: {pod.key}"
+                self._emit(actions.make_failure_event(pod, text, pod.spec.scheduler_name))
+            self._queue.members_placed(entry, (uid,))
+        return members
+
+    def _find_excess(self, pods: Sequence[Pod]) -> str | None:
+        """Returns why a group or one of its members is too costly to be decided; else None."""
+        like: Pod | None = None
+        for pod in pods:
+            if like is not None and pod.spec is like.spec and len(pod.labels) == len(like.labels):
+                continue
+            if budget.is_ordinary(pod):
+                # That follows from its template and the number of its labels.
+                like = pod
+                continue
+            why = budget.excess(pod, self._cluster)
+            if why is not None:
+                return why
+        return budget.group_excess(pods, self._cluster)
+
+    def _refuse_costly(
+        self,
+        entry: QueuedGroup,
+        members: list[QueuedPod],
+        profile: Profile,
+        why: str,
+        now: float,
+    ) -> None:
+        """Delays a group that is too costly to be decided."""
+        self._attempts.too_costly[profile.name] += 1
+        text = f"0/{len(self._cluster.nodes)} nodes are available: {why}."
+        failure = Failure(budget.TOO_COSTLY, f"{text} It is tried again later.")
+        for member in members:
+            self._attempts.fail_member(member, profile, failure)
+        self._queue.return_group(entry, GroupReturn.REFUSED, now)
+
+    # Concluding
+
+    def _conclude(
+        self,
+        entry: QueuedGroup,
+        members: list[QueuedPod],
+        decision: GroupDecision,
+        profile: Profile,
+        now: float,
+    ) -> None:
+        by_uid = {member.pod.uid: member for member in members}
+        refused: list[tuple[QueuedPod, Failure]] = []
+        code = decision.status.code
+        if code is _SUCCESS:
+            refused = self._keep(entry, by_uid, decision, now)
+        else:
+            decision.trial.roll_back()
+        if len(decision.trial.placements) < len(members):
+            for pod, failure in decision.failures():
+                self._attempts.fail_member(by_uid[pod.uid], profile, failure)
+        for member, failure in refused:
+            self._attempts.fail_member(member, profile, failure)
+        self._write_condition(decision)
+        if code is not _SUCCESS or decision.result.found_by:
+            self._tell_group(decision, profile)
+        result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code]
+        self._observer.group_tried(profile.name, result, members[0].began)
+        if code is _SUCCESS:
+            self._observer.group_placed(profile.name, decision.way)
+        if decision.remedy is not None:
+            self._evict(decision, profile, now)
+        self._protector.consider(decision, entry, now)
+        self._partial.consider(decision, now)
+        is_error = code is _ERROR
+        is_placed = code is _SUCCESS and not refused
+        how = GroupReturn.FAILED if is_error else GroupReturn.REFUSED
+        needs_room = code is _UNSCHEDULABLE and not refused and decision.needs_room()
+        how = GroupReturn.LEFT_OVER if is_placed else how
+        self._queue.return_group(entry, how, now, needs_room=needs_room)
+
+    def _keep(
+        self,
+        entry: QueuedGroup,
+        members: Mapping[str, QueuedPod],
+        decision: GroupDecision,
+        now: float,
+    ) -> list[tuple[QueuedPod, Failure]]:
+        """Binds the members that were placed in the trial; returns those that a permit refused.
+
+        Permits are asked for all members before any is bound. If too many are refused, none is
+        bound.
+        """
+        trial = decision.trial
+        self._evictions.pop(decision.group.uid, None)
+        trial.keep()
+        refused: list[tuple[QueuedPod, Failure]] = []
+        going: list[Placement] = []
+        for uid, each in trial.placements.items():
+            each.queued = members[uid]
+            failure = self._attempts.take_over(each, now)
+            if failure is None:
+                going.append(each)
+            else:
+                self._attempts.take_back(each)
+                refused.append((each.queued, failure))
+        if refused and self._are_too_few(decision.group):
+            text = f"another pod of the group was refused: {refused[0][1].message}"
+            why = Failure(UNSCHEDULABLE, text)
+            for each in going:
+                self._attempts.take_back(each)
+                refused.append((each.queued, why))
+            return refused
+        self._queue.members_placed(entry, [each.pod.uid for each in going])
+        for each in going:
+            self._attempts.go_on(each, now)
+        return refused
+
+    def _are_too_few(self, group: PodGroup) -> bool:
+        return len(self._cluster.groups.placed(group.group_key)) < group.min_count
+
+    def _write_condition(self, decision: GroupDecision) -> None:
+        wanted = decision.condition()
+        if wanted is not None:
+            group = decision.group
+            condition = PodGroupCondition(
+                wanted.type,
+                wanted.status,
+                wanted.reason or "",
+                wanted.message or "",
+                group.generation,
+            )
+            self._emit(PatchPodGroupStatus(PodRef.to_group(group), condition))
+
+    def _tell_group(self, decision: GroupDecision, profile: Profile) -> None:
+        """Records an event on the group: what it lacks, or that another way was found."""
+        found_by = decision.result.found_by
+        note = f"Placed in a way that was {found_by}" if found_by else diagnose(decision)
+        if note is not None and not decision.is_waiting:
+            kind, reason = ("Normal", "GangPlaced") if found_by else ("Warning", "GangDiagnosis")
+            about = PodRef.to_group(decision.group)
+            text = actions.truncate(note)
+            self._emit(RecordEvent(about, kind, reason, "Scheduling", text, profile.name))
+
+    # Making room
+
+    def _evict(self, decision: GroupDecision, profile: Profile, now: float) -> None:
+        remedy, group = decision.remedy, decision.group
+        victims = [each for each in remedy.victims if not each.terminating] if remedy else []
+        if remedy is None or not victims:
+            return
+        self._attempts.preemptions.note_group(group, victims)
+        self._observer.victims_found(
+            PODGROUP, len(remedy.victims), remedy.disruptions, remedy.violations
+        )
+        message = f"{profile.name}: preempting to accommodate a higher priority podgroup"
+        known = self._evictions.setdefault(
+            group.uid, GroupEvictions(group.group_key, remedy.plugin, now)
+        )
+        for victim in victims:
+            event = actions.make_group_preemption_event(victim, group, profile.name)
+            if self._attempts.take_back_victim(victim, remedy.plugin, now):
+                self._emit(event)
+            else:
+                known.events[victim.uid] = event
+                self._emit(EvictPod(PodRef.to(victim), PodRef.to_group(group), message))
+        if not known.events:
+            self._observer.victims_left(PODGROUP, "success", 0.0)
+            del self._evictions[group.uid]
+
+    def hold_back(self, key: GroupKey) -> tuple[str, Rejected] | None:
+        """Returns why a group must not be tried yet: its victims are still being evicted."""
+        if not self._evictions:
+            return None
+        group = self._cluster.groups.get(key)
+        known = self._evictions.get(group.uid) if group is not None else None
+        return None if known is None else (known.plugin, unresolvable(_IN_PROGRESS))
+
+    def evicts_for(self, group_uid: str) -> bool:
+        """Whether pods are being evicted for the group of this uid."""
+        return group_uid in self._evictions
+
+    def evicted(self, victim_uid: str, group_uid: str, now: float) -> None:
+        """Handles the eviction of a group's victim."""
+        known = self._evictions.get(group_uid)
+        event = known.events.pop(victim_uid, None) if known is not None else None
+        if event is not None:
+            self._emit(event)
+            self._finish(group_uid, "success", now)
+
+    def failed(self, victim_uid: str, group_uid: str, now: float) -> None:
+        """Handles a failed eviction: its group may look for another way at once."""
+        known = self._evictions.get(group_uid)
+        if known is None:
+            return
+        known.events.pop(victim_uid, None)
+        self._finish(group_uid, "error", now)
+        self._queue.activate_group(known.key, now)
+
+    def _finish(self, group_uid: str, result: str, now: float) -> None:
+        known = self._evictions[group_uid]
+        if not known.events:
+            self._observer.victims_left(PODGROUP, result, now - known.since)
+            del self._evictions[group_uid]
+            self._queue.look_again(known.key, now)
+
+    def forget(self, group: PodGroup) -> None:
+        """Forgets a deleted group."""
+        self._evictions.pop(group.uid, None)

@@ -1,0 +1,392 @@
+"""Calls of plugins at the extension points: `plugin_fence` catches errors and checks answers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.cluster import Change, Nodes, RowFacts, Rows
+from moorage.objects.pod import Pod
+
+from .advice import AdviseEviction, EvictionAdvice
+from .attempt import Failed
+from .observe import Caller, call_plainly
+from .plugin import (
+    Filter,
+    Levels,
+    Narrowed,
+    NoRemedy,
+    Permit,
+    Plugin,
+    PostFilter,
+    PreBind,
+    Preempt,
+    PreEnqueue,
+    PreFilter,
+    Preparation,
+    PreScore,
+    ProposedEviction,
+    Remedy,
+    Rescore,
+    Reserve,
+    Score,
+    Scores,
+    Sign,
+    Wait,
+)
+from .plugin_fence import (
+    PASSING,
+    PluginFence,
+    check_levels,
+    check_range,
+    check_rejection,
+    check_scores,
+    check_verdict,
+    expect,
+    make_plugin_error,
+)
+from .status import BrokenRowsError, Code, PluginError, Rejected, check_items
+from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from .profile import Profile
+
+# What is done at the points that most plugins serve; the texts are kube-scheduler's.
+FILTERING = 'running "{}" filter plugin'
+SCORING = 'running Score plugin "{}"'
+SIGNING = 'asking plugin "{}" for a signature'
+
+
+def ask_pre_enqueue(plugin: PreEnqueue, pod: Pod) -> Rejected | None:
+    """Returns why the plugin holds the pod back. A plugin that fails holds it back as well."""
+    try:
+        answer = plugin.pre_enqueue(pod)
+        return None if answer is None else check_rejection(answer)
+    except PASSING:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
+        broke = make_plugin_error('running PreEnqueue plugin "{}"', plugin, error)
+        return Rejected(Code.ERROR, (str(broke),))
+
+
+def ask_pre_filter(
+    plugin: PreFilter[Any], pod: Pod, nodes: Nodes, ask: Caller = call_plainly
+) -> Any | Narrowed[Any] | Rejected | None:
+    """Returns what the plugin prepares for its filter."""
+    try:
+        answer = ask(plugin, plugin.pre_filter, pod, nodes)
+        if type(answer) is Rejected and answer.code is Code.ERROR:
+            raise PluginError(answer.message)
+        return answer
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error('running PreFilter plugin "{}"', plugin, error) from error
+
+
+def ask_filter(
+    plugin: Filter[Any], prepared: Any, nodes: Nodes, rows: Rows, ask: Caller = call_plainly
+) -> Verdict:
+    """Returns the plugin's verdict on some rows.
+
+    Raises BrokenRowsError if it failed on any of them.
+    """
+    verdict = ask_filter_in_part(plugin, prepared, nodes, rows, ask)
+    if verdict.broken is not None:
+        raise_broken_rows(plugin, verdict, np.array(nodes.numbers(rows))[verdict.broken])
+    return verdict
+
+
+def ask_filter_in_part(
+    plugin: Filter[Any], prepared: Any, nodes: Nodes, rows: Rows, ask: Caller = call_plainly
+) -> Verdict:
+    """Returns the same for callers that check `Verdict.broken` themselves."""
+    try:
+        return check_verdict(ask(plugin, plugin.filter, prepared, nodes, rows), nodes.count(rows))
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error(FILTERING, plugin, error) from error
+
+
+def raise_broken_rows(plugin: Filter[Any], verdict: Verdict, rows: NDArray[np.intp]) -> None:
+    """Raises if the plugin failed on any row that matters."""
+    if len(rows):
+        what = FILTERING.format(plugin.name)
+        raise BrokenRowsError(what, plugin.name, rows.tolist(), verdict.describe)
+
+
+def ask_recheck(plugin: Filter[Any], prepared: Any, nodes: Nodes, row: RowFacts) -> Rescore:
+    """Returns the plugin's quick answer for one row; an invalid answer counts as UNKNOWN."""
+    try:
+        answer = plugin.recheck(prepared, nodes, row)
+        return answer if type(answer) is Rescore else Rescore.UNKNOWN
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error(FILTERING, plugin, error) from error
+
+
+def ask_sees(plugin: Filter[Any], prepared: Any, nodes: Nodes) -> int:
+    """Returns the changes by which other pods can alter the plugin's answer, as a number."""
+    try:
+        answer = plugin.sees(prepared, nodes)
+        expect(answer, Change)
+        return int(answer)
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error('asking plugin "{}" what it sees', plugin, error) from error
+
+
+def ask_watch(plugin: Plugin, pod: Pod, nodes: Nodes) -> int:
+    """Returns the changes that can alter the plugin's answer for such a pod, as a number."""
+    try:
+        answer = plugin.watch(pod, nodes)
+        expect(answer, Change)
+        return int(answer)
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error('asking plugin "{}" what it watches', plugin, error) from error
+
+
+def ask_turns(plugin: Plugin, pod: Pod, watch: int) -> int:
+    """Returns the changes after which it may skip, reject or narrow such a pod differently."""
+    if plugin.is_steady or not watch:
+        return 0
+    try:
+        answer = plugin.turns_with(pod)
+        if answer is None:
+            return watch
+        expect(answer, Change)
+        return watch & int(answer)
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error('asking plugin "{}" what it turns with', plugin, error) from error
+
+
+def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
+    """Returns what the plugin reads of a pod."""
+    try:
+        answer = plugin.sign(pod, nodes)
+        hash(answer)
+        return answer
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error(SIGNING, plugin, error) from error
+
+
+def ask_skips(plugin: Plugin, pod: Pod) -> bool:
+    """Whether the plugin has nothing to do with pods of a template."""
+    with PluginFence('asking plugin "{}" whom it skips', plugin):
+        answer = plugin.skips(pod)
+        expect(answer, bool)
+        return answer
+
+
+def ask_reserves_for(plugin: Reserve, pod: Pod, nodes: Nodes) -> bool:
+    """Whether the plugin may reserve something for a pod."""
+    with PluginFence('asking plugin "{}" for whom it reserves', plugin):
+        answer = plugin.reserves_for(pod, nodes)
+        expect(answer, bool)
+        return answer
+
+
+def ask_to_add(plugin: PreFilter[Any], prepared: Any, nodes: Nodes, pod: Pod, row: int) -> Any:
+    """Returns the prepared value as if one more pod ran on a row."""
+    with PluginFence('running AddPod on PreFilter plugin "{}"', plugin):
+        return _check_moved(plugin.add_pod(prepared, nodes, pod, row), prepared)
+
+
+def ask_to_remove(plugin: PreFilter[Any], prepared: Any, nodes: Nodes, pod: Pod, row: int) -> Any:
+    """Returns the prepared value as if a pod no longer ran on a row."""
+    with PluginFence('running RemovePod on PreFilter plugin "{}"', plugin):
+        return _check_moved(plugin.remove_pod(prepared, nodes, pod, row), prepared)
+
+
+def _check_moved(answer: Any, prepared: Any) -> Any:
+    if answer is None and prepared is not None:
+        raise PluginError(f"returned None, expected {type(prepared).__name__}")
+    return answer
+
+
+def ask_pre_score(
+    plugin: PreScore[Any],
+    pod: Pod,
+    nodes: Nodes,
+    rows: NDArray[np.intp],
+    ask: Caller = call_plainly,
+) -> Any | None:
+    """Returns what the plugin prepares for its score."""
+    try:
+        return ask(plugin, plugin.pre_score, pod, nodes, rows)
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error('running PreScore plugin "{}"', plugin, error) from error
+
+
+def ask_score(
+    plugin: Score[Any], prepared: Any, nodes: Nodes, rows: Rows, ask: Caller = call_plainly
+) -> Scores:
+    """Returns the plugin's numbers for some rows, before they are normalised."""
+    try:
+        return check_scores(ask(plugin, plugin.score, prepared, nodes, rows), nodes.count(rows))
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error(SCORING, plugin, error) from error
+
+
+def ask_levels(
+    plugin: Score[Any], prepared: Any, nodes: Nodes, ask: Caller = call_plainly
+) -> Levels | None:
+    """Returns the numbers for all rows as the few that occur; None if the plugin does not say."""
+    try:
+        answer = ask(plugin, plugin.find_levels, prepared, nodes)
+        return None if answer is None else check_levels(answer, nodes.count(nodes.everything))
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error(SCORING, plugin, error) from error
+
+
+def find_occurring(
+    plugin: Score[Any], levels: Levels, places: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Returns the positions that some rows have, in order."""
+    try:
+        counts = np.bincount(places, minlength=len(levels.numbers))
+    except ValueError as error:
+        raise make_plugin_error(SCORING, plugin, error) from error
+    if len(counts) > len(levels.numbers):
+        found = f"place {len(counts) - 1} of {len(levels.numbers)}"
+        raise make_plugin_error(SCORING, plugin, PluginError(f"returned Levels with {found}"))
+    return counts.nonzero()[0]
+
+
+def ask_normalize(
+    plugin: Score[Any], prepared: Any, scores: Scores, ask: Caller = call_plainly
+) -> Scores:
+    """Returns the plugin's normalised scores."""
+    count = len(scores)
+    try:
+        answer = ask(plugin, plugin.normalize, prepared, scores)
+        return check_range(check_scores(answer, count))
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error(SCORING, plugin, error) from error
+
+
+def ask_post_filter(
+    plugin: PostFilter, ask: Caller, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+) -> Remedy | NoRemedy:
+    """Returns what the plugin would do for a pod that fits nowhere."""
+    with PluginFence('running PostFilter plugin "{}"', plugin):
+        answer: Remedy | NoRemedy = ask(plugin, plugin.post_filter, pod, failed, nodes, profile)
+        expect(answer, Remedy, NoRemedy)
+        if isinstance(answer, Remedy):
+            _check_remedy(answer, nodes)
+        return answer
+
+
+def ask_to_propose(
+    plugin: Preempt, ask: Caller, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+) -> tuple[ProposedEviction, ...] | NoRemedy:
+    """Returns the evictions that a plugin proposes for a pod that fits nowhere."""
+    with PluginFence('running PostFilter plugin "{}"', plugin):
+        answer: tuple[ProposedEviction, ...] | NoRemedy = ask(
+            plugin, plugin.propose, pod, failed, nodes, profile
+        )
+        if not isinstance(answer, NoRemedy):
+            check_items("propose", answer, ProposedEviction)
+        return answer
+
+
+def ask_to_choose(
+    plugin: Preempt, proposals: Sequence[ProposedEviction], nodes: Nodes
+) -> Remedy | NoRemedy:
+    """Returns the best of the remaining evictions."""
+    with PluginFence('running PostFilter plugin "{}"', plugin):
+        answer = plugin.choose(proposals, nodes)
+        expect(answer, Remedy, NoRemedy)
+        if isinstance(answer, Remedy):
+            _check_remedy(answer, nodes)
+        return answer
+
+
+def _check_remedy(remedy: Remedy, nodes: Nodes) -> None:
+    row = nodes.row(remedy.node_name)
+    if row is None:
+        raise PluginError(f"there is no node {remedy.node_name!r}")
+    there = nodes.pods(row)
+    for victim in remedy.victims:
+        if victim.uid in there:
+            continue
+        group = nodes.groups.of(victim)
+        if group is None or not group.is_evicted_whole:
+            raise PluginError(f"pod {victim.key} is not on node {remedy.node_name}")
+
+
+def ask_eviction_advice(
+    plugin: AdviseEviction, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+) -> EvictionAdvice | None:
+    """Returns what would let the plugin's post-filter help a pod."""
+    with PluginFence('asking plugin "{}" for advice', plugin):
+        answer = plugin.advise_eviction(pod, failed, nodes, profile)
+        expect(answer, EvictionAdvice, type(None))
+        return answer
+
+
+def ask_reserve(
+    plugin: Reserve, ask: Caller | None, pod: Pod, nodes: Nodes, row: int
+) -> Rejected | None:
+    """Returns why the plugin cannot reserve what the pod needs; None if it could."""
+    try:
+        # Every pod comes by here, and mostly nobody wants to know how long it takes.
+        answer = (
+            plugin.reserve(pod, nodes, row)
+            if ask is None
+            else ask(plugin, plugin.reserve, pod, nodes, row)
+        )
+        return None if answer is None else check_rejection(answer)
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error('running Reserve plugin "{}"', plugin, error) from error
+
+
+def ask_permit(plugin: Permit, ask: Caller, pod: Pod, node_name: str) -> Rejected | Wait | None:
+    """Asks the plugin whether a pod may be bound."""
+    with PluginFence('running Permit plugin "{}"', plugin):
+        answer: Rejected | Wait | None = ask(plugin, plugin.permit, pod, node_name)
+        expect(answer, Rejected, Wait, type(None))
+        return answer
+
+
+def ask_prepare(plugin: PreBind, pod: Pod, nodes: Nodes, node_name: str) -> Preparation | None:
+    """Returns what must be written before a pod is bound."""
+    try:
+        answer = plugin.prepare(pod, nodes, node_name)
+        if answer is not None:
+            expect(answer, Preparation, type(None))
+        return answer
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error('running PreBind plugin "{}"', plugin, error) from error
+
+
+def ask_is_prepared(plugin: PreBind, pod: Pod, nodes: Nodes, node_name: str) -> bool | Rejected:
+    """Asks whether what was written has come true."""
+    with PluginFence('running PreBind plugin "{}"', plugin):
+        answer = plugin.is_prepared(pod, nodes, node_name)
+        expect(answer, bool, np.bool_, Rejected)
+        return answer

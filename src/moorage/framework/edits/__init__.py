@@ -1,0 +1,91 @@
+"""Edits: changes of a pod or the cluster with which the pod would fit, as data.
+
+An edit has a text for people, can be applied to a pod, and encodes to JSON. Plugins propose edits;
+nothing here says which are worth making.
+"""
+
+from __future__ import annotations
+
+from moorage.objects.pod import Pod
+
+from .cluster_edits import TROUBLES, EvictPods, PodAt, RecoverNodes, Uncordon, pod_at
+from .edit import Edit
+from .pod_edits import (
+    DropHostPort,
+    DropVolume,
+    RaisePriority,
+    RemoveGates,
+    SetAnnotation,
+    SetLabel,
+    SetScheduler,
+)
+from .request_edits import AskForDevice, LowerRequest
+from .rule_edits import (
+    AddToleration,
+    DropNodeName,
+    DropNodeRequirement,
+    DropNodeSelector,
+    DropPodTerm,
+    RaiseMaxSkew,
+    SetCoexistPolicy,
+    SoftenSpread,
+)
+
+__all__ = [
+    "TROUBLES",
+    "AddToleration",
+    "AnyEdit",
+    "AskForDevice",
+    "DropHostPort",
+    "DropNodeName",
+    "DropNodeRequirement",
+    "DropNodeSelector",
+    "DropPodTerm",
+    "DropVolume",
+    "Edit",
+    "EvictPods",
+    "LowerRequest",
+    "PodAt",
+    "RaiseMaxSkew",
+    "RaisePriority",
+    "RecoverNodes",
+    "RemoveGates",
+    "SetAnnotation",
+    "SetCoexistPolicy",
+    "SetLabel",
+    "SetScheduler",
+    "SoftenSpread",
+    "Uncordon",
+    "apply_edits",
+    "pod_at",
+]
+
+AnyEdit = (
+    AddToleration
+    | LowerRequest
+    | DropNodeSelector
+    | DropNodeRequirement
+    | DropNodeName
+    | DropPodTerm
+    | RaiseMaxSkew
+    | SoftenSpread
+    | DropVolume
+    | DropHostPort
+    | SetCoexistPolicy
+    | AskForDevice
+    | SetAnnotation
+    | SetLabel
+    | RemoveGates
+    | SetScheduler
+    | RaisePriority
+    | Uncordon
+    | RecoverNodes
+    | EvictPods
+)
+
+
+def apply_edits(pod: Pod, edits: tuple[AnyEdit, ...]) -> Pod:
+    """Returns the pod after all changes of pods."""
+    for edit in edits:
+        pod = edit.apply(pod)
+    return pod

@@ -1,0 +1,71 @@
+"""What a plugin can add to the decision about a gang, and which plugin of a profile does."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from .plugin import Plugin, Preempt
+from .profile import Profile
+from .wakeups import Action, ClusterEvent
+
+P = TypeVar("P", bound=Plugin)
+
+#: The event that room is no longer kept for a gang.
+ROOM_RELEASED = ClusterEvent("scheduling.moorage.dev/KeptRoom", Action.DELETE, "KeptRoomDelete")
+
+
+class CountRoom(Plugin):
+    """A filter that rejects a node only because requests exceed what is left of a resource.
+
+    With such a filter, the members of a gang that fit on a node can be counted. The engine measures
+    by its resources how full domains are, and reports that as its score of them.
+    """
+
+    @property
+    @abstractmethod
+    def scored_resources(self) -> Mapping[str, int]:
+        """Returns the resources by which nodes and domains are scored, with their weights."""
+
+    def ignores(self, resource: str) -> bool:
+        """Whether it never rejects a node because of this resource."""
+        return False
+
+
+class ProtectGangs(Plugin):
+    """Keeps other pods off nodes whose room is kept for a gang. The engine chooses the nodes.
+
+    It treats all members of a gang alike.
+    """
+
+    #: How long a gang waits until room is kept for it.
+    after_seconds: int
+
+
+def find_room_counter(profile: Profile) -> CountRoom | None:
+    """Returns the plugin that counts the room on nodes; None if a profile has none."""
+    return _find(profile, CountRoom)  # type: ignore[type-abstract]
+
+
+def find_protection(profile: Profile) -> ProtectGangs | None:
+    """Returns the plugin that protects starving gangs; None if a profile has none."""
+    return _find(profile, ProtectGangs)
+
+
+def find_preemption(profile: Profile) -> Preempt | None:
+    """Returns the plugin that evicts pods for others; None if a profile has none."""
+    return _find(profile, Preempt, profile.post_filter)  # type: ignore[type-abstract]
+
+
+def _find(profile: Profile, kind: type[P], plugins: Iterable[Plugin] | None = None) -> P | None:
+    """Returns the first of a profile's plugins, or of some of them, of a type.
+
+    The result is kept, because every gang asks and the check takes a while.
+    """
+    known: dict[type[Plugin], Any] = profile.__dict__.setdefault("_by_kind", {})
+    if kind not in known:
+        among = profile.plugins.values() if plugins is None else plugins
+        known[kind] = next((each for each in among if isinstance(each, kind)), None)
+    found: P | None = known[kind]
+    return found

@@ -1,0 +1,414 @@
+"""The extension points. A plugin's class header lists those it serves.
+
+Points that decide are plain functions of columns; points that act are coroutines.
+`F` is what a plugin prepares for filtering, `S` what it prepares for scoring: its own frozen
+values, handed back to it untouched.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.cluster import Change, HandleRegistry, Nodes, NodeView, RowFacts, Rows, Scope
+from moorage.config import FeatureGates
+from moorage.objects.pod import Pod
+
+from .attempt import Failed
+from .plugin_answers import (
+    INFEASIBLE as INFEASIBLE,
+    TEMPLATE as TEMPLATE,
+    TEMPLATE_BUT_VOLUMES as TEMPLATE_BUT_VOLUMES,
+    UNSIGNABLE as UNSIGNABLE,
+    UPDATED as UPDATED,
+    ClaimWrite as ClaimWrite,
+    Levels as Levels,
+    Narrowed as Narrowed,
+    NoRemedy as NoRemedy,
+    PendingPermit as PendingPermit,
+    Preparation as Preparation,
+    ProposedEviction as ProposedEviction,
+    Reduction as Reduction,
+    Remedy as Remedy,
+    Rescore as Rescore,
+    SignedParts as SignedParts,
+    VolumeWrite as VolumeWrite,
+    Wait as Wait,
+)
+from .pod_trace import PodReads
+from .series import Series
+from .status import Reason, Rejected
+from .verdict import Verdict
+from .wakeups import Action, Resource, Wakeup, on
+
+if TYPE_CHECKING:
+    from .profile import Profile
+
+F = TypeVar("F")
+S = TypeVar("S")
+
+MAX_SCORE = 100
+Scores = NDArray[np.int64]
+
+
+class Plugin(ABC):
+    """The base of every plugin: a name, arguments, and what it depends on."""
+
+    name: ClassVar[str]
+    #: The type of its arguments in the configuration, if it takes any.
+    Args: ClassVar[type[msgspec.Struct] | None] = None
+    #: The kinds of row change that can alter its answer for an unchanged pod.
+    reads: ClassVar[Change] = Change.ALL
+    #: How far such a change reaches. ROW promises that a row's answer, and what is prepared,
+    #: depend on the pod and that row alone. Whether a plugin skips itself may depend on all rows:
+    #: it is asked again after a change that it reads.
+    scope: ClassVar[Scope] = Scope.CLUSTER
+    #: Promises that the pod alone, not the cluster, decides what `watch` says, and whether
+    #: `pre_filter` and `pre_score` skip, reject or narrow: then one of many like pods is asked.
+    is_steady: ClassVar[bool] = False
+    #: Promises that what it says of a row, to one pod, is made of the row's `RowFacts.figures` and
+    #: nothing else of it, not even the name: rows with equal figures are then asked about once.
+    reads_figures_only: ClassVar[bool] = False
+
+    @classmethod
+    def create(cls, args: Any, gates: FeatureGates) -> Self:
+        """Builds the plugin for a profile."""
+        return cls() if cls.Args is None else cls(args)  # type: ignore[call-arg]
+
+    @classmethod
+    def create_sharing(cls, args: Any, gates: FeatureGates, handles: HandleRegistry) -> Self:
+        """Builds a plugin that uses extended resources, and registers their handles here."""
+        return cls.create(args, gates)
+
+    def see_cluster(self, nodes: Nodes) -> None:  # noqa: B027 - most have no use for it
+        """Called once before any pod, because some points and hints get no nodes."""
+
+    def turns_with(self, pod: Pod) -> Change | None:
+        """Returns the changes that decide what `is_steady` is about, if the plugin is not steady.
+
+        It is a promise for all pods that it signs like this one. None means all that it watches.
+        """
+        return None
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        """Returns the changes that can alter its answer for such a pod: `reads` or fewer."""
+        return self.reads
+
+    def skips(self, pod: Pod) -> bool:
+        """Whether it has nothing to do with pods of this template, whatever happens.
+
+        Then it holds none of them back, signs them with None, reserves nothing and prepares
+        nothing. It is asked about the first such pod only.
+        """
+        return False
+
+    def remarks(self) -> tuple[str, ...]:
+        """Returns remarks for the author of its arguments, which are logged at the start."""
+        return ()
+
+    def metrics(self) -> tuple[Series, ...]:
+        """Returns the metrics that the plugin declares; /metrics shows them with the profile."""
+        return ()
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        """Returns the events after which a rejected pod is worth another try: by default all."""
+        return (on(Resource.ANYTHING, Action.ALL),)
+
+
+class QueueSort(Plugin):
+    """Decides which waiting pod comes first."""
+
+    @abstractmethod
+    def key(self, pod: Pod, timestamp: float) -> Any:
+        """Returns a sort key: the pod with the smallest is scheduled next."""
+
+
+class PreEnqueue(Plugin):
+    """Holds a pod back before it is queued."""
+
+    @abstractmethod
+    def pre_enqueue(self, pod: Pod) -> Rejected | None:
+        """Returns why the pod may not be queued; None lets it in."""
+
+
+class PreFilter(Plugin, Generic[F]):
+    """Looks at the pod once, before any node."""
+
+    @abstractmethod
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> F | Narrowed[F] | Rejected | None:
+        """Returns what `filter` needs; None skips the plugin's filter for this pod."""
+
+    def add_pod(self, prepared: F, nodes: Nodes, pod: Pod, row: int) -> F:
+        """Returns the prepared value as if one more pod ran on a row. Rows carry their own part."""
+        return prepared
+
+    def remove_pod(self, prepared: F, nodes: Nodes, pod: Pod, row: int) -> F:
+        """Returns the prepared value as if a pod no longer ran on a row."""
+        return prepared
+
+
+class Filter(Plugin, Generic[F]):
+    """Says which nodes can take the pod. Without a `pre_filter`, `prepared` is the pod itself."""
+
+    @abstractmethod
+    def filter(self, prepared: F, nodes: Nodes, rows: Rows) -> Verdict:
+        """Returns one answer per row, in the order of `rows`."""
+
+    def sees(self, prepared: F, nodes: Nodes) -> Change:
+        """Returns the part of `reads` by which pods that come or go can alter its answer.
+
+        Preemption and nominated pods ask what would be with other pods on a row. For filters that
+        see only counts, this covers many rows at once.
+        """
+        return self.reads
+
+    def recheck(self, prepared: F, nodes: Nodes, row: RowFacts) -> Rescore:
+        """Answers quickly for one changed row: INFEASIBLE, UPDATED (it fits) or UNKNOWN."""
+        return Rescore.UNKNOWN
+
+
+class PostFilter(Plugin):
+    """Looks for a remedy when no node suits.
+
+    If it finds none for a pod, it is still asked about the next like pod, unless it is `Sign`,
+    signs both alike, and nothing that it reads has changed.
+    """
+
+    @abstractmethod
+    def post_filter(
+        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    ) -> Remedy | NoRemedy:
+        """Returns a remedy, which ends the search; so does any code but Unschedulable."""
+
+
+class Preempt(PostFilter):
+    """A post-filter whose proposals extenders may change before it chooses one."""
+
+    @abstractmethod
+    def propose(
+        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    ) -> tuple[ProposedEviction, ...] | NoRemedy:
+        """Returns all evictions that would help; at least one."""
+
+    @abstractmethod
+    def choose(self, proposals: Sequence[ProposedEviction], nodes: Nodes) -> Remedy | NoRemedy:
+        """Returns the best of the remaining proposals."""
+
+
+class PreScore(Plugin, Generic[S]):
+    """Looks at the nodes that are left, before they are scored."""
+
+    @abstractmethod
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> S | None:
+        """Returns what `score` needs, given the feasible rows; None skips the plugin's score.
+
+        A plugin that says what it `reads` promises that skipping does not depend on the rows.
+        """
+
+
+class Score(Plugin, Generic[S]):
+    """Prefers nodes. Without a `pre_score`, `prepared` is the pod itself."""
+
+    @abstractmethod
+    def score(self, prepared: S, nodes: Nodes, rows: Rows) -> Scores:
+        """Returns one number per row, in the order of `rows`."""
+
+    def normalize(self, prepared: S, scores: Scores) -> Scores:
+        """Scales the numbers of all feasible rows to 0 to 100."""
+        return scores
+
+    def find_levels(self, prepared: S, nodes: Nodes) -> Levels | None:
+        """Returns `score` for all rows as the few numbers that occur; None if there may be many.
+
+        It promises that `normalize` maps a number alike however many rows have it, because it is
+        asked about each number once.
+        """
+        return None
+
+    #: What `normalize` looks at beyond the row itself.
+    reduces: ClassVar[Reduction] = Reduction.EVERYTHING
+
+    def rescore(self, prepared: S, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        """Updates the number of one changed row in `scores`, before normalising."""
+        return Rescore.UNKNOWN
+
+
+class Sign(Plugin):
+    """Says what it reads of a pod, so that like pods can share answers."""
+
+    #: Of what `sign` makes its answer. None is of anything, name and status included: then it is
+    #: asked about every pod.
+    signs: SignedParts | None = None
+
+    @abstractmethod
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        """Returns all that the plugin reads of a pod, or UNSIGNABLE if it must be decided alone."""
+
+
+class Reserve(Plugin):
+    """Reserves something for a pod whose node is chosen."""
+
+    @abstractmethod
+    def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
+        """Takes what the pod needs there; returns None on success."""
+
+    def reserves_for(self, pod: Pod, nodes: Nodes) -> bool:
+        """Whether `reserve` may take something for such a pod on any node."""
+        return True
+
+    @abstractmethod
+    def unreserve(self, pod: Pod, nodes: Nodes, node_name: str) -> None:
+        """Gives it back. Also called for plugins whose `reserve` did not run."""
+
+
+class PendingPermits(ABC):
+    """The pods that wait for the permit of one plugin. All threads may use it.
+
+    A call takes effect when the decision under way has ended. A pod that does not wait is left
+    alone.
+    """
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[PendingPermit]:
+        """Yields the pods that wait now, in the order in which they began to wait."""
+
+    @abstractmethod
+    def allow(self, uid: str) -> None:
+        """Allows the binding of a pod, as far as this plugin is concerned."""
+
+    @abstractmethod
+    def refuse(self, uid: str, message: str) -> None:
+        """Sends a pod back to the queue without its node; users read the message."""
+
+
+class Permit(Plugin):
+    """Decides last whether a pod may be bound."""
+
+    def attach(self, waiting: PendingPermits) -> None:
+        """Called once before any pod. A plugin that answers `Wait` keeps this to let pods go."""
+
+    @abstractmethod
+    def permit(self, pod: Pod, node_name: str) -> Rejected | Wait | None:
+        """Returns None to allow the binding, a rejection, or Wait."""
+
+
+class PreBind(Plugin):
+    """Prepares a binding, for example the pod's volumes.
+
+    Writes and a condition to wait for are decided in `prepare` and `is_prepared`, and the engine
+    watches them; everything else is done by the coroutine.
+    """
+
+    def prepare(self, pod: Pod, nodes: Nodes, node_name: str) -> Preparation | None:
+        """Returns what must be written first; None if nothing."""
+        return None
+
+    def is_prepared(self, pod: Pod, nodes: Nodes, node_name: str) -> bool | Rejected:
+        """Returns whether what was written has come true; a rejection ends the wait."""
+        return True
+
+    async def pre_bind(self, pod: Pod, node_name: str) -> Rejected | None:
+        """Prepares the binding; returns None on success."""
+        return None
+
+
+class Bind(Plugin):
+    """Binds a pod to its node."""
+
+    @abstractmethod
+    async def bind(self, pod: Pod, node_name: str) -> bool:
+        """Binds the pod; returns False to leave it to the next bind plugin. Failures are raised."""
+
+
+class PostBind(Plugin):
+    """Is called after a pod was bound."""
+
+    @abstractmethod
+    async def post_bind(self, pod: Pod, node_name: str) -> None:
+        """Called after the binding. Nothing depends on it."""
+
+
+class NodeFilter(Filter[Pod]):
+    """A filter in plain Python that is asked node by node. It is slower than columns."""
+
+    #: What it has read of pods, if that is traced for want of a signature.
+    pod_reads: PodReads | None = None
+
+    @abstractmethod
+    def filter_node(self, pod: Pod, node: NodeView) -> str | Reason | None:
+        """Returns why the node does not suit, or None if it does."""
+
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        def ask(pod: Pod) -> list[str | Reason | None]:
+            return [
+                self.filter_node(pod, nodes.view(row)) if nodes.alive[row] else None
+                for row in nodes.numbers(rows)
+            ]
+
+        answers = ask(prepared) if self.pod_reads is None else self.pod_reads.ask(prepared, ask)
+        found = [Reason(each) if isinstance(each, str) else each for each in answers]
+        reasons = tuple(dict.fromkeys(each for each in found if each is not None))
+        failed = np.array([[each == reason for each in found] for reason in reasons], np.bool_)
+        return Verdict(reasons, failed.reshape(len(reasons), len(found)))
+
+
+class NodeScore(Score[Pod]):
+    """A score in plain Python that is asked node by node."""
+
+    #: What it has read of pods, if that is traced for want of a signature.
+    pod_reads: PodReads | None = None
+
+    @abstractmethod
+    def score_node(self, pod: Pod, node: NodeView) -> int:
+        """Returns a score, the higher the better; 0 to 100 unless `normalize` changes it."""
+
+    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+        def ask(pod: Pod) -> list[int]:
+            return [
+                self.score_node(pod, nodes.view(row)) if nodes.alive[row] else 0
+                for row in nodes.numbers(rows)
+            ]
+
+        scores = ask(prepared) if self.pod_reads is None else self.pod_reads.ask(prepared, ask)
+        return np.array(scores, np.int64)
+
+
+def rescore_row(
+    plugin: Score[S], prepared: S, nodes: Nodes, row: RowFacts, scores: Scores
+) -> Rescore:
+    """Rescores by scoring the row anew, for plugins whose rows do not depend on each other."""
+    scores[row.number] = plugin.score(prepared, nodes, np.array([row.number]))[0]
+    return Rescore.UPDATED
+
+
+def normalize_scores(scores: Scores, *, reverse: bool = False) -> Scores:
+    """Scales to 0 to 100 by the largest; `reverse` makes the smallest the best."""
+    largest = int(scores.max(initial=0))
+    if largest == 0:
+        return np.full_like(scores, MAX_SCORE) if reverse else scores
+    scaled: Scores = scores * MAX_SCORE // largest
+    return MAX_SCORE - scaled if reverse else scaled
+
+
+#: The extension points by their name in the configuration.
+POINTS: Mapping[str, type[Plugin]] = {
+    "preEnqueue": PreEnqueue,
+    "queueSort": QueueSort,
+    "preFilter": PreFilter,
+    "filter": Filter,
+    "postFilter": PostFilter,
+    "preScore": PreScore,
+    "score": Score,
+    "reserve": Reserve,
+    "permit": Permit,
+    "preBind": PreBind,
+    "bind": Bind,
+    "postBind": PostBind,
+}
+
+Registry = Mapping[str, type[Plugin]]

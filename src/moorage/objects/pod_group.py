@@ -1,0 +1,228 @@
+"""Pod groups: pods that are placed together, as one object whichever API describes them.
+
+There are three: `scheduling.k8s.io/v1beta1` (Kubernetes 1.37), `v1alpha2` (1.36), and
+`scheduling.x-k8s.io/v1alpha1` of scheduler-plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from .meta import Condition, ObjectMeta, Wire, seconds
+from .pod import Pod
+
+V1BETA1 = "scheduling.k8s.io/v1beta1"
+V1ALPHA2 = "scheduling.k8s.io/v1alpha2"
+COSCHEDULING = "scheduling.x-k8s.io/v1alpha1"
+
+#: The label by which pods name their group of scheduler-plugins.
+GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
+
+#: How annotations begin that say more than the API does.
+ANNOTATIONS = "scheduling.moorage.dev/"
+REQUIRED_TOPOLOGY = f"{ANNOTATIONS}required-topology"
+PREFERRED_TOPOLOGY = f"{ANNOTATIONS}preferred-topology"
+
+# More levels than these are left out, so that an annotation cannot make a decision costly.
+_MOST_LEVELS = 4
+
+#: Tells a group from all others: the API group, and its namespace and name.
+GroupKey = tuple[str, str]
+
+_NATIVE, _PLUGINS = V1BETA1.partition("/")[0], COSCHEDULING.partition("/")[0]
+
+#: The API groups that describe groups of pods.
+GROUP_APIS = (_NATIVE, _PLUGINS)
+
+
+class _GangPolicy(Wire, frozen=True):
+    min_count: int = 1
+
+
+class _SchedulingPolicy(Wire, frozen=True):
+    basic: dict[str, Any] | None = None
+    gang: _GangPolicy | None = None
+
+
+class _TopologyConstraint(Wire, frozen=True):
+    key: str = ""
+
+
+class _SchedulingConstraints(Wire, frozen=True):
+    topology: tuple[_TopologyConstraint, ...] | None = None
+
+
+class _GroupSpec(Wire, frozen=True):
+    scheduling_policy: _SchedulingPolicy | None = None
+    scheduling_constraints: _SchedulingConstraints | None = None
+    #: A word in v1alpha2, a choice of members in v1beta1.
+    disruption_mode: str | dict[str, Any] | None = None
+    priority: int | None = None
+    preemption_policy: Literal["", "Never", "PreemptLowerPriority"] | None = None
+    parent_composite_pod_group_name: str = ""
+    #: Of scheduler-plugins.
+    min_member: int | None = None
+    schedule_timeout_seconds: int | None = None
+
+
+class _GroupStatus(Wire, frozen=True):
+    conditions: tuple[Condition, ...] | None = None
+    phase: str = ""
+
+
+class _WirePodGroup(Wire, frozen=True):
+    metadata: ObjectMeta
+    api_version: str = ""
+    spec: _GroupSpec = _GroupSpec()
+    status: _GroupStatus = _GroupStatus()
+
+
+class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """Pods that are placed together: all of `min_count`, or none."""
+
+    wire: ClassVar = _WirePodGroup
+
+    namespace: str
+    name: str
+    uid: str = ""
+    api_version: str = V1BETA1
+    #: How many members must have a node; 1 where they need not be placed together.
+    min_count: int = 1
+    #: Whether members wait for each other. Others only share their turn.
+    is_gang: bool = False
+    #: None is that of the pods for scheduler-plugins, and 0 for Kubernetes.
+    priority: int | None = None
+    preemption_policy: str = ""
+    #: The node label that the API requires to be the same for all members; see `domain_key`.
+    topology_key: str = ""
+    #: Whether evicting one member means to evict them all.
+    is_evicted_whole: bool = False
+    #: The composite group that it is a part of.
+    parent: str = ""
+    #: Those of Moorage's own.
+    annotations: Mapping[str, str] = {}
+    conditions: tuple[Condition, ...] = ()
+    phase: str = ""
+    created: float | None = None
+    generation: int = 0
+    resource_version: str = ""
+
+    @classmethod
+    def of(cls, wire: _WirePodGroup, api_version: str = "") -> PodGroup:
+        """Reads a group; the items of a list leave out their version, which is given then."""
+        meta, spec = wire.metadata, wire.spec
+        gang = spec.scheduling_policy.gang if spec.scheduling_policy is not None else None
+        count = spec.min_member if gang is None else gang.min_count
+        return cls(
+            namespace=meta.namespace or "default",
+            name=meta.name,
+            uid=meta.uid or f"{meta.namespace or 'default'}/{meta.name}",
+            api_version=api_version or wire.api_version or V1BETA1,
+            min_count=max(1, count or 1),
+            is_gang=count is not None,
+            priority=spec.priority,
+            preemption_policy=spec.preemption_policy or "",
+            topology_key=_topology_key(spec),
+            is_evicted_whole=_is_evicted_whole(spec.disruption_mode),
+            parent=spec.parent_composite_pod_group_name,
+            annotations=_own_annotations(meta.annotations or {}),
+            conditions=wire.status.conditions or (),
+            phase=wire.status.phase,
+            created=seconds(meta.creation_timestamp),
+            generation=meta.generation,
+            resource_version=meta.resource_version,
+        )
+
+    @cached_property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @cached_property
+    def group_key(self) -> GroupKey:
+        return self.api_version.partition("/")[0], self.key
+
+    @property
+    def own_topology_key(self) -> str:
+        """The required key that an annotation gives, where the API gives none."""
+        return "" if self.topology_key else self.annotations.get(REQUIRED_TOPOLOGY, "").strip()
+
+    @property
+    def domain_key(self) -> str:
+        """The node label of which all members must find the same value; empty if they need not."""
+        return self.topology_key or self.own_topology_key
+
+    @property
+    def preferred_keys(self) -> tuple[str, ...]:
+        """The node labels of which members should find few values, from wide to narrow."""
+        if not self.annotations:
+            return ()
+        written = self.annotations.get(PREFERRED_TOPOLOGY, "").split(",")
+        keys = dict.fromkeys(key for part in written if (key := part.strip()))
+        return tuple(keys)[:_MOST_LEVELS]
+
+    @property
+    def is_coscheduling(self) -> bool:
+        """Whether scheduler-plugins defines it."""
+        return self.api_version == COSCHEDULING
+
+    def priority_beside(self, member: Pod) -> int:
+        """Returns the group's priority; a group of scheduler-plugins has that of its pods."""
+        return member.priority if self.is_coscheduling else self.priority or 0
+
+    @property
+    def condition_type(self) -> str:
+        """The condition that tells whether the group was placed; empty if it has none."""
+        return _CONDITIONS.get(self.api_version, "")
+
+    def condition(self) -> Condition | None:
+        """Returns the condition that says whether the group was placed."""
+        if not self.conditions:
+            return None
+        known = self.condition_type
+        return next((each for each in self.conditions if known and each.type == known), None)
+
+
+_CONDITIONS = {V1BETA1: "PodGroupInitiallyScheduled", V1ALPHA2: "PodGroupScheduled"}
+
+
+class GroupLinks(msgspec.Struct, frozen=True):
+    """Which of the ways in which pods name their group count."""
+
+    #: `spec.schedulingGroup`.
+    native: bool = False
+    #: The label of scheduler-plugins.
+    coscheduling: bool = False
+
+    def __bool__(self) -> bool:
+        return self.native or self.coscheduling
+
+    def key(self, pod: Pod) -> GroupKey | None:
+        """Returns the group that a pod belongs to."""
+        if self.native and pod.group_name:
+            return _NATIVE, f"{pod.namespace}/{pod.group_name}"
+        if self.coscheduling:
+            name = pod.labels.get(GROUP_LABEL)
+            if name:
+                return _PLUGINS, f"{pod.namespace}/{name}"
+        return None
+
+
+NO_LINKS = GroupLinks()
+
+
+def _own_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: value for name, value in annotations.items() if name.startswith(ANNOTATIONS)}
+
+
+def _topology_key(spec: _GroupSpec) -> str:
+    constraints = spec.scheduling_constraints
+    keys = constraints.topology if constraints is not None else None
+    return keys[0].key if keys else ""
+
+
+def _is_evicted_whole(mode: str | dict[str, Any] | None) -> bool:
+    return mode == "PodGroup" if isinstance(mode, str) else "all" in (mode or {})

@@ -1,0 +1,101 @@
+"""Device classes that stand for GPUs: which pods claim such devices, and which nodes have some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.cluster import Mask, Nodes, Rows
+from moorage.cluster.devices.device_classes import DeviceClasses
+from moorage.objects.device import DeviceClass, ResourceSlice, SliceDevice
+from moorage.objects.pod import Pod
+from moorage.objects.resource_claim import ResourceClaim
+
+from .dynamic_resources.device_counts import ClassColumns, DeviceCounts, KnownModels
+
+
+class GPUClasses:
+    """The classes of given names, and those that are annotated as GPUs."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(names)
+        self._counts = DeviceCounts()
+        self._found: tuple[DeviceClass, ...] = ()
+        #: The classes among which these were found, and their version.
+        self._among: tuple[DeviceClasses, int] | None = None
+        #: How many devices rows have that one of the classes selects.
+        self._columns: ClassColumns | None = None
+
+    def find(self, nodes: Nodes) -> tuple[DeviceClass, ...]:
+        """Returns all classes that stand for GPUs."""
+        classes = nodes.devices.classes
+        if (
+            self._among is None
+            or self._among[0] is not classes
+            or self._among[1] != classes.version
+        ):
+            self._among = classes, classes.version
+            self._found = tuple(
+                each for each in classes if each.name in self._names or each.is_for_gpus
+            )
+            self._columns = None
+            if self._found:
+                self._columns = ClassColumns(self._found[0], self._match_any)
+        return self._found
+
+    def are_asked_for(self, pod: Pod, nodes: Nodes) -> bool:
+        """Whether a pod asks for a device of such a class, by a claim or by a resource."""
+        names = {each.name for each in self.find(nodes)}
+        classes = nodes.devices.classes
+        for name, amount in pod.requests:
+            behind = classes.for_resource(name) if amount else None
+            if behind is not None and behind.name in names:
+                return True
+        if not pod.spec.resource_claims:
+            return False
+        claims = [each for each in nodes.devices.claims.used_by(pod) if not each.is_extended]
+        # What is not there yet may be a claim to anything.
+        return len(claims) < len(pod.spec.resource_claims) or not names.isdisjoint(
+            name for claim in claims for name in _classes_of(claim)
+        )
+
+    def rows_with_some(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Returns where there are such devices, in use or not."""
+        columns = self._count(nodes)
+        if columns is None:
+            return nodes.nothing(rows)
+        found: Mask = columns.there[rows] > 0
+        return found
+
+    def count_free(self, nodes: Nodes, rows: Rows) -> NDArray[np.int64]:
+        """int64[row]: how many such devices nobody has."""
+        columns = self._count(nodes)
+        if columns is None:
+            return np.zeros(nodes.count(rows), np.int64)
+        return np.clip(columns.there[rows] - columns.used[rows], 0, None)
+
+    def _count(self, nodes: Nodes) -> ClassColumns | None:
+        if self.find(nodes) and self._columns is not None:
+            with self._counts.limited():
+                self._columns.catch_up(nodes)
+        return self._columns
+
+    def _match_any(
+        self, _: DeviceClass, item: ResourceSlice, models: KnownModels
+    ) -> tuple[SliceDevice, ...]:
+        """Returns the devices of a slice that are GPUs.
+
+        A class whose expression breaks selects none.
+        """
+        found = [self._counts.find_matching(each, item, models) or () for each in self._found]
+        names = {device.name for devices in found for device in devices}
+        return tuple(each for each in item.devices if each.name in names)
+
+
+def _classes_of(claim: ResourceClaim) -> Iterator[str]:
+    for request in claim.spec.requests:
+        for ask in (request.exactly, *(request.first_available or ())):
+            if ask is not None:
+                yield ask.device_class_name

@@ -1,0 +1,108 @@
+"""NodePorts: two pods on one node cannot listen on the same port of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
+from moorage.framework.advice import Advice, Advise, find_pods, group_by_failures, name_nodes
+from moorage.framework.edits import DropHostPort
+from moorage.framework.plugin import (
+    INFEASIBLE,
+    TEMPLATE_BUT_VOLUMES,
+    UPDATED,
+    Filter,
+    PreFilter,
+    Rescore,
+    Sign,
+)
+from moorage.framework.status import Reason
+from moorage.framework.verdict import Verdict
+from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, on
+from moorage.objects.container import HostPort, ports_conflict
+from moorage.objects.pod import Pod
+
+_TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
+
+Ports = tuple[HostPort, ...]
+
+
+class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
+    """Rejects nodes on which a host port of the pod is taken."""
+
+    name = "NodePorts"
+    reads = Change.PORTS
+    scope = Scope.ROW
+    is_steady = True
+    signs = TEMPLATE_BUT_VOLUMES
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return pod.spec.host_ports
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Ports | None:
+        return pod.spec.host_ports or None
+
+    def filter(self, prepared: Ports, nodes: Nodes, rows: Rows) -> Verdict:
+        return Verdict.rejecting(nodes.port_conflicts(prepared, rows), _TAKEN)
+
+    def recheck(self, prepared: Ports, nodes: Nodes, row: RowFacts) -> Rescore:
+        for port in prepared:
+            for users in nodes.ports.conflicting(port):
+                if users[row.number]:
+                    return INFEASIBLE
+        return UPDATED
+
+    def advise(
+        self, pod: Pod, prepared: Ports | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        taken: dict[DropHostPort, Mask] = {
+            DropHostPort(*port): nodes.port_conflicts([port], rows) for port in pod.spec.host_ports
+        }
+        for edits, there in group_by_failures(taken, rows):
+            wanted = [(edit.address, edit.protocol, edit.port) for edit in edits]
+
+            def holds(other: Pod, wanted: list[HostPort] = wanted) -> bool:
+                held = other.spec.host_ports
+                return other.uid != pod.uid and any(
+                    ports_conflict(one, has) for one in wanted for has in held
+                )
+
+            names = ", ".join(edit.text.removeprefix("it did not take ") for edit in edits)
+            problem = f"{names} taken on {name_nodes(there, nodes)}"
+            yield Advice(problem, edits, find_pods(there, nodes, holds), kind="ports")
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(
+                Resource.POD,
+                Action.DELETE,
+                self._after_pod_is_gone,
+                alike=True,
+                topics=Topics(_find_freed, _ports_of),
+            ),
+            on(Resource.NODE, Action.ADD),
+        )
+
+    def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
+        if not old.has_place:
+            return False
+        # By number first: pods with thousands of ports are compared as quickly as others.
+        freed: dict[int, list[HostPort]] = {}
+        for port in old.spec.host_ports:
+            freed.setdefault(port[2], []).append(port)
+        return any(
+            ports_conflict(wanted, each)
+            for wanted in pod.spec.host_ports
+            for each in freed.get(wanted[2], ())
+        )
+
+
+def _ports_of(pod: Pod) -> set[int]:
+    return {number for _, _, number in pod.spec.host_ports}
+
+
+def _find_freed(old: Pod, new: None) -> set[int]:
+    return _ports_of(old) if old.has_place else set()

@@ -1,0 +1,265 @@
+"""Knows the victims on each node for like pods: found once, kept until something changes.
+
+Many like pods may need victims at once. The effect of evictions on a node depends on that node
+alone, as long as the filters see other pods only by counts. So each of the pods looks anew only at
+nodes that changed, and chooses among all as if it had looked at them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.cluster import EVERYWHERE, Change, Nodes
+from moorage.cluster.pods import PodTable
+from moorage.cluster.what_if import predict_facts_with_pods
+from moorage.framework.calls import ask_recheck, ask_sign
+from moorage.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign
+from moorage.framework.points import active_filters
+from moorage.framework.profile import Profile, once_per_profile
+from moorage.objects.pod import Pod
+from moorage.objects.pod_spec import PodSpec
+
+from .preemption_candidates import Candidates, VictimWeights
+from .preemption_dry_run import CountsDryRun, DryRun
+
+# What matters besides what filters read: who is there, who comes, and what budgets allow.
+_ALWAYS = Change.PODS | Change.REQUESTED | Change.NOMINATED | Change.MEMBERSHIP | Change.BUDGETS
+
+# For so many kinds of pods the victims are kept, at some fifty bytes per node.
+_MOST_KINDS = 8
+
+# Whether evicting helps on a row.
+_UNKNOWN, _HELPS_NOT, _HELPS = 0, 1, 2
+
+# Rows that are looked at together, at the least.
+_AT_ONCE = 64
+
+# So many times as many rows are looked at first as seem to be enough.
+_SURPLUS = 1.25
+
+# So few rows are looked at in plain numbers first. Mostly they are kept for pods like this one.
+_ROW_BY_ROW = 4
+
+
+class VictimPlace(msgspec.Struct, frozen=True, eq=False):
+    """Where the victims of a row are: at a position of what was found together."""
+
+    found: Candidates
+    at: int
+
+
+class VictimColumns:
+    """The effect of evictions on each row, for like pods."""
+
+    def __init__(self, spec: PodSpec, reads: Change) -> None:
+        # Its identity is part of the key, so that it has to stay alive.
+        self._spec = spec
+        self._reads = int(reads | _ALWAYS)
+        self._generation = -1
+        self._table: PodTable | None = None
+        self._restarts = 0
+        #: On which share of the rows evicting helped when a pod last looked.
+        self._share = 1.0
+        self._forget_all(0)
+
+    def candidates(self, run: DryRun, rows: NDArray[np.intp], wanted: int) -> Candidates:
+        """Returns the same as `DryRun.candidates`, without counted reasons."""
+        self._catch_up(run.nodes)
+        looked_at = max(int(wanted * _SURPLUS / self._share), _AT_ONCE)
+        while True:
+            some = rows[:looked_at]
+            helping = self._find_helping(run, some, rows[looked_at:])
+            if len(helping) >= wanted or len(some) == len(rows):
+                self._share = max(len(helping), 1) / max(len(some), 1)
+                found = self._gather(helping)
+                enough = found.enough(wanted)
+                if enough is not None:
+                    return found.first(enough)
+                if len(some) == len(rows):
+                    return found
+            looked_at += looked_at + _AT_ONCE
+
+    def _find_helping(
+        self, run: DryRun, some: NDArray[np.intp], further: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        """Returns those of some rows on which evicting helps; `further` ones may come next."""
+        states = self._states.take(some)
+        if np.count_nonzero(states) < len(some):
+            self._learn(run, self._list_unknown(some[states == _UNKNOWN], further))
+            states = self._states.take(some)
+        return some[states == _HELPS]
+
+    def _list_unknown(
+        self, unknown: NDArray[np.intp], further: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        """Returns unknown rows that have to be looked at, and further ones, if they are many.
+
+        Like pods begin elsewhere, and a look at many rows costs little more than one at few. No
+        more further rows are looked at than are known, so that a few pods do not pay for all.
+        """
+        if len(unknown) <= _ROW_BY_ROW:
+            return unknown
+        further = further[self._states.take(further) == _UNKNOWN]
+        return np.concatenate((unknown, further[: np.count_nonzero(self._states)]))
+
+    def _gather(self, rows: NDArray[np.intp]) -> Candidates:
+        return Candidates(rows, rows, self._weights, lambda at: self._name(rows.item(at)))
+
+    def _name(self, row: int) -> tuple[Pod, ...]:
+        place = self._places[row]
+        return place.found.victims(place.at)
+
+    def _learn(self, run: DryRun, rows: NDArray[np.intp]) -> None:
+        found = self._find_candidates(run, rows)
+        self._states[rows] = _HELPS_NOT
+        if found is None:
+            return
+        self._states[found.rows] = _HELPS
+        self._weights.put(found.rows, found.columns)
+        for at, row in enumerate(found.rows.tolist()):
+            self._places[row] = VictimPlace(found, at)
+
+    def _find_candidates(self, run: DryRun, rows: NDArray[np.intp]) -> Candidates | None:
+        """Returns those of some rows on which evicting helps; None if it helps on none."""
+        if len(rows) <= _ROW_BY_ROW:
+            hopeful = find_hopeful(run, rows.tolist())
+            if not hopeful:
+                return None
+            rows = np.array(hopeful, np.intp)
+        lesser = run.nodes.lesser_pods(run.pod.priority, rows)
+        return CountsDryRun(run, lesser).candidates() if len(lesser.rows) else None
+
+    def _catch_up(self, nodes: Nodes) -> None:
+        """Forgets what changed since the last time."""
+        changes, table = nodes.changes, nodes.pod_table()
+        assert changes is not None, "what-if rows have no log"
+        changed = changes.since(self._generation) if self._generation >= 0 else None
+        restarted = table.restarted_since(self._restarts) if table is self._table else None
+        everywhere = 0 if changed is None else changed.get(EVERYWHERE, 0)
+        size = len(nodes.alive)
+        if changed is None or restarted is None or everywhere & self._reads or size != self._size:
+            self._forget_all(size)
+        else:
+            # Mostly it is the row where the pod before evicts others.
+            for row in (*changed, *restarted):
+                if row != EVERYWHERE:
+                    self._states[row] = _UNKNOWN
+        self._generation, self._table = changes.generation, table
+        self._restarts = table.restarts
+
+    def _forget_all(self, size: int) -> None:
+        self._size = size
+        #: Per row what is known.
+        self._states = np.full(size, _UNKNOWN, np.int8)
+        #: The row is the place.
+        self._weights = VictimWeights.nothing(size)
+        self._places: dict[int, VictimPlace] = {}
+
+
+class KnownVictims:
+    """The columns of the kinds of pods that needed victims lately."""
+
+    def __init__(self) -> None:
+        self._columns: dict[Hashable, VictimColumns] = {}
+
+    def candidates(self, run: DryRun, rows: NDArray[np.intp], wanted: int) -> Candidates | None:
+        """Returns the candidates that `DryRun` would find; None if only it can tell."""
+        nodes, pod = run.nodes, run.pod
+        # Rows that only would be have no log, and who is nominated sees its own node differently.
+        if nodes.changes is None or nodes.nominations.node_of(pod) or not run.in_columns:
+            return None
+        if nodes.groups.are_placed:
+            return None
+        key = (
+            _find_template(run),
+            pod.namespace,
+            pod.node_name,
+            pod.owner,
+            tuple(pod.labels.items()),
+            tuple(pod.annotations.items()),
+            run.profile.filter,
+            run.pre_filtered.skipped,
+        )
+        columns = self._columns.pop(key, None)
+        if columns is None:
+            reads = Change.NONE
+            for plugin in active_filters(run.profile, run.pre_filtered):
+                reads |= plugin.reads
+            columns = VictimColumns(pod.spec, reads)
+        self._columns[key] = columns
+        if len(self._columns) > _MOST_KINDS:
+            del self._columns[next(iter(self._columns))]
+        return columns.candidates(run, rows, wanted)
+
+
+def _find_template(run: DryRun) -> Hashable:
+    """Returns what pods share for which evictions have the same effect: a template.
+
+    For a pod with volumes, which has a template of its own, it is everything but the volumes, and
+    what each filter reads of the pod.
+    """
+    spec = run.pod.spec
+    if not spec.volumes:
+        return id(spec)
+    readers = _find_readers(run.profile, run.pre_filtered.skipped)
+    if readers is None:
+        return id(spec)
+    signed = [ask_sign(each, run.pod, run.nodes) for each in readers]
+    if any(part is UNSIGNABLE for part in signed):
+        return id(spec)
+    return spec.without_volumes, *signed
+
+
+@once_per_profile
+def _find_readers(profile: Profile, skipped: frozenset[str]) -> tuple[Sign, ...] | None:
+    """Returns the filters that read more of a pod than the key contains, besides volumes.
+
+    None if one of them does not say what it reads.
+    """
+    asked = (plugin for plugin in profile.filter if plugin.name not in skipped)
+    readers = [plugin for plugin in asked if not _reads_template_alone(plugin)]
+    signing = tuple(plugin for plugin in readers if isinstance(plugin, Sign))
+    return signing if len(signing) == len(readers) else None
+
+
+def _reads_template_alone(plugin: Filter[Any]) -> bool:
+    signs = plugin.signs if isinstance(plugin, Sign) else None
+    return signs is not None and not signs.volumes and not signs.siblings
+
+
+def find_hopeful(run: DryRun, rows: Sequence[int]) -> list[int]:
+    """Returns rows with lesser pods that might have room without these.
+
+    Pods that are nominated to a row take their room there. Only filters that read nothing but
+    figures are asked, so a returned row may still have no room.
+    """
+    asked = [each for each in run.counting if each.reads_figures_only]
+    return [row for row in rows if _is_hopeful(run, row, asked)]
+
+
+def _is_hopeful(run: DryRun, row: int, asked: Sequence[Filter[Any]]) -> bool:
+    priority = run.pod.priority
+    lesser = [each for each in run.nodes.pods(row).values() if each.priority < priority]
+    return bool(lesser) and not _lacks_room(run, row, lesser, asked)
+
+
+def _lacks_room(run: DryRun, row: int, lesser: Sequence[Pod], asked: Sequence[Filter[Any]]) -> bool:
+    nodes, pod = run.nodes, run.pod
+    coming = [
+        each
+        for each in nodes.nominations.on(nodes.name(row)).values()
+        if each.priority >= pod.priority and each.uid != pod.uid
+    ]
+    facts = predict_facts_with_pods(nodes, row, lesser, coming)
+    if facts is None:
+        return False
+    prepared = run.pre_filtered.prepared
+    return any(
+        ask_recheck(each, prepared.get(each.name, pod), nodes, facts) is INFEASIBLE
+        for each in asked
+    )

@@ -1,0 +1,236 @@
+"""The costs of a pod's soft spread constraints on each node: they grow with the pods there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.cluster import Mask, Nodes, PodMatch, Rows, Tally
+from moorage.cluster.arrays import freeze
+from moorage.cluster.labels import ABSENT, LabelColumn
+from moorage.framework.plugin import Levels, Scores
+from moorage.objects.node import HOSTNAME
+from moorage.objects.pod import Pod
+
+from .spread_constraints import Constraint, Inclusion, count_in_domains
+from .spread_levels import KeptPlaces, round_up
+
+#: The raw score of a node that is not compared with the others; others are never below 0.
+IGNORED = -1
+
+# Levels save work if there are far fewer of them than rows. So few are always used.
+_FEW_LEVELS = 64
+_ROWS_PER_LEVEL = 4
+
+# The most tables that are kept. Each has an amount for every number of pods on a node.
+_MOST_TABLES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a constraint adds to raw scores: some amounts, and per row the place of its amount.
+
+    The last amount is that of nodes without the topology key.
+    """
+
+    amounts: NDArray[np.float64]
+    places: NDArray[np.intp] | NDArray[np.int32]
+
+    def on(self, rows: Rows) -> NDArray[np.float64]:
+        return self.amounts[self.places[rows]]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The costs of all soft constraints of a pod, and the compared rows; None means every node.
+
+    They are valid until a pod comes or goes.
+    """
+
+    each: tuple[Cost, ...]
+    compared: Mask | None
+    #: The kept places of rows among the levels; None if `find_levels` finds them itself.
+    kept: KeptPlaces | None = None
+
+    def on(self, rows: Rows) -> Scores:
+        """Returns the raw scores of rows."""
+        first, *others = self.each
+        costs = first.on(rows)
+        for each in others:
+            costs = costs + each.on(rows)
+        scores = round_up(costs)
+        if self.compared is not None:
+            scores[~self.compared[rows]] = IGNORED
+        return scores
+
+    def find_levels(self) -> Levels | None:
+        """Returns the raw scores of all rows as levels; None if there would be too many levels."""
+        first, *others = self.each
+        amounts, places = first.amounts, first.places
+        most = max(_FEW_LEVELS, len(places) // _ROWS_PER_LEVEL)
+        if self.kept is not None:
+            return self.kept.find_levels([each.amounts for each in self.each], most)
+        for each in others:
+            if len(amounts) * len(each.amounts) > most:
+                return None
+            places = places * len(each.amounts) + each.places
+            # Added in the order of the constraints, as for a single row.
+            amounts = np.add.outer(amounts, each.amounts).ravel()
+        if len(amounts) > most:
+            return None
+        numbers = round_up(amounts)
+        if self.compared is not None:
+            places = np.where(self.compared, places, len(numbers))
+            numbers = np.append(numbers, IGNORED)
+        return Levels(numbers, places.astype(np.intp, copy=False))
+
+
+@dataclass(frozen=True, slots=True)
+class SoftRule:
+    """A soft constraint, the pods that it counts, and the nodes that it includes (None for all)."""
+
+    constraint: Constraint
+    match: PodMatch | None
+    column: LabelColumn
+    included: Mask | None
+
+    @property
+    def is_by_name(self) -> bool:
+        return self.constraint.topology_key == HOSTNAME
+
+    def find_cost(self, tally: Tally | None, nodes: Nodes, feasible: NDArray[np.intp]) -> Cost:
+        """Returns its current cost on all rows. The feasible rows decide how many domains count."""
+        column = self.column
+        if self.is_by_name:
+            return self._find_cost_by_name(tally, nodes, len(feasible))
+        counts = count_in_domains(tally, column, self.included)
+        size = _count_domains(column, nodes, feasible)
+        amounts = _weigh(counts, size, self.constraint.max_skew)
+        return Cost(amounts, _find_places(column, nodes, len(amounts)))
+
+    def _find_cost_by_name(self, tally: Tally | None, nodes: Nodes, size: int) -> Cost:
+        """Returns its current cost by host name, where each node is a domain."""
+        rows = nodes.everything
+        # The place after all counts is that of nodes without a host name.
+        most = 1 if tally is None else tally.highest + 1
+        amounts = _weigh_up_to(most, size, self.constraint.max_skew)
+        if tally is None or self.match is None:
+            counts = np.zeros(nodes.count(rows), np.int32)
+        else:
+            # Not of the tally: nodes may be shown as if nothing ran there.
+            matching = nodes.matching_pods(self.match)[rows]
+            if self.column.filled == len(nodes):
+                return Cost(amounts, freeze(matching))
+            counts = matching.copy()
+        if self.column.filled < len(nodes):
+            counts[self.column.codes[rows] == ABSENT] = most
+        return Cost(amounts, counts)
+
+
+@dataclass(slots=True)
+class SoftRules:
+    """The soft constraints of like pods, and what follows from them for the nodes."""
+
+    each: tuple[SoftRule, ...]
+    #: The rows that are compared; None means every node.
+    compared: Mask | None
+    #: The number of the first constraint by host name; None if there is none.
+    by_name: int | None
+    #: Whether the places of rows are kept from pod to pod.
+    keeps_places: bool
+    _kept: KeptPlaces | None = None
+
+    @classmethod
+    def of(
+        cls, constraints: Iterable[Constraint], pod: Pod, nodes: Nodes, inclusion: Inclusion
+    ) -> SoftRules:
+        matches: dict[PodMatch | None, PodMatch | None] = {}
+        rules = []
+        for each in constraints:
+            match = each.counted(pod.namespace)
+            # Constraints that count the same pods share one match.
+            match = matches.setdefault(match, match)
+            column = nodes.label(each.topology_key)
+            # By host name, the pods of a node count even if it is not included.
+            included = None if each.topology_key == HOSTNAME else inclusion.of(each).rows
+            rules.append(SoftRule(each, match, column, included))
+        by_name = [at for at, rule in enumerate(rules) if rule.is_by_name]
+        keeps_places = inclusion.complete is None and len(by_name) <= 1
+        for rule in (rules[at] for at in by_name):
+            # A node without a host name has no place among the counts.
+            keeps_places &= rule.match is not None and rule.column.filled == len(nodes)
+        first = by_name[0] if by_name else None
+        return cls(tuple(rules), inclusion.complete, first, keeps_places)
+
+    def find_costs(self, nodes: Nodes, rows: NDArray[np.intp]) -> Costs:
+        """Returns their current costs, for a pod that these rows accept."""
+        feasible = rows if self.compared is None else rows[self.compared[rows]]
+        match: PodMatch | None = None
+        tally: Tally | None = None
+        costs, tallies = [], []
+        for rule in self.each:
+            if rule.match is not match:
+                match = rule.match
+                tally = None if match is None else nodes.tally(match)
+            costs.append(rule.find_cost(tally, nodes, feasible))
+            tallies.append(tally)
+        kept = None
+        if self.keeps_places and nodes.changes is not None:
+            kept = self._find_kept(costs, tallies, nodes)
+        return Costs(tuple(costs), self.compared, kept)
+
+    def _find_kept(
+        self, costs: list[Cost], tallies: list[Tally | None], nodes: Nodes
+    ) -> KeptPlaces:
+        """Returns the kept places of rows, up to date."""
+        by_name = self.by_name
+        tally = None if by_name is None else tallies[by_name]
+        width = 1
+        for at, each in enumerate(costs):
+            if at != by_name:
+                width *= len(each.amounts)
+        kept = self._kept
+        if kept is None or not kept.is_about(width, tally):
+            found = [(each.amounts, each.places) for each in costs]
+            kept = self._kept = KeptPlaces(found, by_name, tally)
+        kept.catch_up(nodes)
+        return kept
+
+
+def _find_places(column: LabelColumn, nodes: Nodes, size: int) -> NDArray[np.intp]:
+    """Returns per row the code of its label, or the last of `size` places if it has none."""
+
+    def find() -> NDArray[np.intp]:
+        codes = column.codes[nodes.everything]
+        return freeze(np.where(codes == ABSENT, size - 1, codes).astype(np.intp))
+
+    return nodes.derived.get((Cost, column.key, size), find)
+
+
+def _weigh(counts: NDArray[np.int64], size: int, max_skew: int) -> NDArray[np.float64]:
+    """Returns the amount for each count of pods, in a topology of `size` domains."""
+    # The more domains, the more a pod in one of them weighs.
+    amounts: NDArray[np.float64] = np.multiply(counts, math.log(size + 2), dtype=np.float64)
+    amounts += max_skew - 1
+    amounts[-1] = 0.0
+    return amounts
+
+
+@lru_cache(_MOST_TABLES)
+def _weigh_up_to(most: int, size: int, max_skew: int) -> NDArray[np.float64]:
+    """Returns the amounts for 0 to `most` - 1 pods, and last that of nodes without the key."""
+    return freeze(_weigh(np.arange(most + 1), size, max_skew))
+
+
+def _count_domains(column: LabelColumn, nodes: Nodes, feasible: NDArray[np.intp]) -> int:
+    """Returns the number of domains of the feasible rows. Nodes without the key are one more."""
+    if len(feasible) == len(nodes):
+        return len(column.vocabulary.in_use()) + (column.filled < len(nodes))
+    seen = np.zeros(len(column.vocabulary) + 1, np.bool_)
+    seen[column.codes[feasible]] = True
+    return int(np.count_nonzero(seen))

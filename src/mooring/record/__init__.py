@@ -1,5 +1,0 @@
-"""Recordings of what a scheduler sees and decides: their format, writing, reading and replay.
-
-A running scheduler writes them, and `mooring replay` decides again. Nothing here talks to an API
-server or knows how a scheduler is run.
-"""
