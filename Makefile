@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # The first install takes a while: each package is named as it comes. If one cannot be installed,
 # all that pip printed is shown.
 INSTALL = $(BIN)/pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt \
-	--editable '$(1)' 2>&1 | tee .venv/install.log | sed -un 's/^Collecting \([^ ]*\).*/   \1/p' || \
+	--editable '$(1)' 2>&1 | tee .venv/install.log | sed -un 's/^Collecting \([A-Za-z0-9._-]*\).*/   \1/p' || \
 	{ cat .venv/install.log >&2; exit 1; }
 # One resolution for all Pythons that pyproject.toml allows, by markers where they differ.
 COMPILE := pip compile --universal --upgrade --quiet --no-annotate --custom-compile-command "make lock" pyproject.toml
