@@ -17,7 +17,7 @@ PYTHONS = [*(f"{minor}.0" for minor in MINORS), "3.11.2"]
 
 
 def pins(name: str, python: str) -> dict[str, str]:
-    """The versions that a lock names for a Python on Linux; raises if it names two of one package."""
+    """Returns the versions that a lock names for a Python on Linux, at most one of a package."""
     found: dict[str, str] = {}
     for line in (ROOT / name).read_text().splitlines():
         if "==" not in line:
