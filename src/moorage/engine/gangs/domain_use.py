@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Nodes
+from moorage.cluster import Nodes, Rows
 from moorage.cluster.changes import Change
+from moorage.cluster.row_view import RowView
 from moorage.framework.plugin import MAX_SCORE
 from moorage.objects.resources import CPU, MEMORY
 
 from .group_result import Domain
-from .key_domains import RowSums, find_changed, has_all, split_by, sum_domains
+from .key_domains import DomainSums, has_all, split_by, sum_domains
 
 Numbers = NDArray[np.int64]
 
@@ -93,49 +94,35 @@ def _add_up(places: Places, domains: Sequence[Domain], nodes: Nodes, key: str) -
     return use
 
 
-@dataclass(slots=True)
 class _KeptUse:
-    """The use of domains, kept from gang to gang, with the part of each row."""
+    """The use of all domains of a label, by sums that follow the rows."""
 
-    generation: int
-    use: DomainUse
-    offered: list[RowSums]
-    requested: list[RowSums]
+    def __init__(self, places: Places, key: str, nodes: Nodes) -> None:
+        domains = split_by(key, nodes)
+        self._offered, self._requested = [], []
+        for name, place in places:
+            offered = RowView(nodes, _ALLOCATABLE, partial(_read_offered, nodes, place))
+            requested = RowView(nodes, _REQUESTED, partial(_read_requested, nodes, name, place))
+            self._offered.append(DomainSums(offered, domains))
+            self._requested.append(DomainSums(requested, domains))
+
+    def current(self) -> DomainUse:
+        return DomainUse(_stack(self._offered), _stack(self._requested))
+
+
+def _read_offered(nodes: Nodes, place: int, rows: Rows) -> Numbers:
+    return nodes.allocatable[place, rows]
+
+
+def _read_requested(nodes: Nodes, name: str, place: int, rows: Rows) -> Numbers:
+    return _find_requested(name, place, nodes)[rows]
+
+
+def _stack(sums: Sequence[DomainSums]) -> Numbers:
+    return np.array([each.current() for each in sums], np.int64)
 
 
 def _find_kept(places: Places, key: str, nodes: Nodes) -> DomainUse:
     """Returns the kept use, updated with the rows that changed."""
-    log = nodes.changes
-    assert log is not None, "only rows that are there are kept"
-    kept = nodes.derived.get(
-        ("use", key, places, nodes.resources_version), lambda: _keep(places, key, nodes)
-    )
-    changed = find_changed(kept.generation, nodes)
-    if changed is None:
-        fresh = _keep(places, key, nodes)
-        kept.use, kept.offered, kept.requested = fresh.use, fresh.offered, fresh.requested
-        changed = {}
-    for at, (name, place) in enumerate(places):
-        column = _find_requested(name, place, nodes)
-        for row, kinds in changed.items():
-            if kinds & _REQUESTED:
-                kept.requested[at].put(row, column.item(row))
-            if kinds & _ALLOCATABLE:
-                kept.offered[at].put(row, nodes.allocatable.item(place, row))
-    kept.generation = log.generation
-    return kept.use
-
-
-def _keep(places: Places, key: str, nodes: Nodes) -> _KeptUse:
-    known, everything = split_by(key, nodes), nodes.everything
-    use = _add_up(places, known.domains, nodes, key)
-    offered = [
-        RowSums(nodes.allocatable[place, everything], use.offered[at], known)
-        for at, (_, place) in enumerate(places)
-    ]
-    requested = [
-        RowSums(_find_requested(name, place, nodes)[everything], use.requested[at], known)
-        for at, (name, place) in enumerate(places)
-    ]
-    assert nodes.changes is not None, "only rows that are there are kept"
-    return _KeptUse(nodes.changes.generation, use, offered, requested)
+    like = key, places, nodes.resources_version
+    return nodes.derived.get(("use", *like), lambda: _KeptUse(places, key, nodes)).current()

@@ -197,8 +197,7 @@ class SoftRules:
         kept = self._kept
         if kept is None or not kept.is_about(width, tally):
             found = [(each.amounts, each.places) for each in costs]
-            kept = self._kept = KeptPlaces(found, by_name, tally)
-        kept.catch_up(nodes)
+            kept = self._kept = KeptPlaces(found, by_name, tally, nodes)
         return kept
 
 
