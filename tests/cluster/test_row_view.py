@@ -128,6 +128,29 @@ def test_only_rows_with_a_change_that_matters_are_computed() -> None:
     assert asked == {1: 1}
 
 
+def test_all_rows_are_computed_when_a_node_comes_or_goes() -> None:
+    history = History()
+    nodes = history.cluster.nodes
+    view = RowView(nodes, Change.NONE, room(nodes))
+    history.take("grow", "n4")
+    assert len(view.current()) == 5
+
+    history.take("drop", "n4")
+    assert view.current().tolist() == [90_000] * 4 + [0]
+
+
+def test_all_rows_are_computed_after_a_change_of_the_whole_cluster_that_matters() -> None:
+    history, value = History(), [1]
+    nodes, log = history.cluster.nodes, history.cluster.changes
+    view = RowView(nodes, Change.SERVICES, lambda rows: np.full(nodes.count(rows), value[0]))
+    value[0] = 2
+    log.note(EVERYWHERE, int(Change.NAMESPACES))
+    assert view.current().tolist() == [1] * 4
+
+    log.note(EVERYWHERE, int(Change.SERVICES))
+    assert view.current().tolist() == [2] * 4
+
+
 def test_a_view_cannot_be_written() -> None:
     nodes = cluster(node("a")).nodes
 
