@@ -33,6 +33,11 @@ class KubernetesVersion:
     tells_of_no_release: bool = field(default=True, repr=False)
     #: The message of a pod says for which node its victims are evicted, and how many they are.
     tells_of_victims: bool = field(default=False, repr=False)
+    #: A group of pods has one priority and one preemption policy, which all its pods must have; the
+    #: priority is 0 unless the group gives one.
+    ranks_groups_as_one: bool = field(default=False, repr=False)
+    #: Pods are also evicted for groups that the API requires to stay in one topology domain.
+    evicts_for_domains: bool = field(default=False, repr=False)
 
 
 VERSIONS = (
@@ -45,6 +50,8 @@ VERSIONS = (
         widens_namespace_selectors=False,
         tells_of_no_release=False,
         tells_of_victims=True,
+        ranks_groups_as_one=True,
+        evicts_for_domains=True,
     ),
 )
 

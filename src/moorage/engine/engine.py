@@ -173,8 +173,9 @@ class Engine:
         return GroupedQueue(groups, self._hold_group, **settings)
 
     def _make_group_decider(self) -> GroupDecider:
+        gates = self.configuration.gates
         settings = GroupSettings(
-            self.configuration.gates["TopologyAwareWorkloadScheduling"], self.profiles.keys()
+            gates["TopologyAwareWorkloadScheduling"], self.profiles.keys(), gates.version
         )
         return GroupDecider(self.cluster, settings, self._observer, self._decider.find_class)
 

@@ -168,8 +168,9 @@ class Intake:
 
     def _apply_group(self, group: PodGroup, now: float) -> Events:
         before = self._cluster.put_group(group)
-        if isinstance(self._queue, GroupedQueue):
-            self._queue.put_group(group, now)
+        known = self._cluster.groups.get(group.group_key)
+        if known is not None and isinstance(self._queue, GroupedQueue):
+            self._queue.put_group(before, known, now)
         return (GROUP_ADD if before is None else GROUP_UPDATE,)
 
     def _remove_group(self, group: PodGroup) -> Events:

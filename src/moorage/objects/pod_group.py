@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from .meta import Condition, ObjectMeta, Wire, seconds
 from .pod import Pod
@@ -62,7 +63,6 @@ class _GroupSpec(Wire, frozen=True):
     #: A word in v1alpha2, a choice of members in v1beta1.
     disruption_mode: str | dict[str, Any] | None = None
     priority: int | None = None
-    preemption_policy: Literal["", "Never", "PreemptLowerPriority"] | None = None
     parent_composite_pod_group_name: str = ""
     #: Of scheduler-plugins.
     min_member: int | None = None
@@ -94,9 +94,8 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     min_count: int = 1
     #: Whether members wait for each other. Others only share their turn.
     is_gang: bool = False
-    #: None is that of the pods for scheduler-plugins, and 0 for Kubernetes.
+    #: None is that of each pod.
     priority: int | None = None
-    preemption_policy: str = ""
     #: The node label that the API requires to be the same for all members; see `domain_key`.
     topology_key: str = ""
     #: Whether evicting one member means to evict them all.
@@ -125,7 +124,6 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             min_count=max(1, count or 1),
             is_gang=count is not None,
             priority=spec.priority,
-            preemption_policy=spec.preemption_policy or "",
             topology_key=_topology_key(spec),
             is_evicted_whole=_is_evicted_whole(spec.disruption_mode),
             parent=spec.parent_composite_pod_group_name,
@@ -170,8 +168,18 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.api_version == COSCHEDULING
 
     def priority_beside(self, member: Pod) -> int:
-        """Returns the group's priority; a group of scheduler-plugins has that of its pods."""
-        return member.priority if self.is_coscheduling else self.priority or 0
+        """Returns the group's priority, or that of a member if the group has none."""
+        return member.priority if self.priority is None else self.priority
+
+    def asks_as(self, other: PodGroup) -> bool:
+        """Whether another form of the group asks for the same, whatever its status is."""
+        return self == replace(
+            other,
+            conditions=self.conditions,
+            phase=self.phase,
+            generation=self.generation,
+            resource_version=self.resource_version,
+        )
 
     @property
     def condition_type(self) -> str:
@@ -190,15 +198,25 @@ _CONDITIONS = {V1BETA1: "PodGroupInitiallyScheduled", V1ALPHA2: "PodGroupSchedul
 
 
 class GroupLinks(msgspec.Struct, frozen=True):
-    """Which of the ways in which pods name their group count."""
+    """Which of the ways in which pods name their group count, and whose priority does."""
 
     #: `spec.schedulingGroup`.
     native: bool = False
     #: The label of scheduler-plugins.
     coscheduling: bool = False
+    #: Whether a group of Kubernetes has a priority of its own: 0 if it gives none.
+    ranked_as_one: bool = False
 
     def __bool__(self) -> bool:
         return self.native or self.coscheduling
+
+    def rank(self, group: PodGroup) -> PodGroup:
+        """Returns a group with the priority that counts."""
+        if group.is_coscheduling:
+            return group if group.priority is None else replace(group, priority=None)
+        if group.priority is None and self.ranked_as_one:
+            return replace(group, priority=0)
+        return group
 
     def key(self, pod: Pod) -> GroupKey | None:
         """Returns the group that a pod belongs to."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from moorage.cluster import Cluster
+from moorage.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from moorage.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from moorage.framework.gang_points import find_preemption
 from moorage.framework.observe import GROUP_POST_FILTER, PODGROUP, Observer, PointTimer
@@ -46,6 +47,7 @@ class GroupSettings:
     topology: bool = False
     #: The scheduler names that are served.
     profiles: Container[str] = ()
+    version: KubernetesVersion = DEFAULT_VERSION
 
 
 class GroupDecision(msgspec.Struct, frozen=True):
@@ -174,8 +176,13 @@ class GroupDecider:
         """
         trial = Trial(self.cluster, profile, self.observer)
         placed = self.cluster.groups.placed(group.group_key).values()
+        version = self.settings.version
         fault = self._find_unsupported(group) or find_fault(
-            group, members, placed, self.settings.profiles
+            group,
+            members,
+            placed,
+            self.settings.profiles,
+            ranked_as_one=version.ranks_groups_as_one and not group.is_coscheduling,
         )
         if fault is not None:
             return GroupDecision(group, members, GroupResult(error(fault)), trial)
@@ -196,7 +203,7 @@ class GroupDecider:
         is_sparing = profile.gangs.victims == "fewest" and not is_literal
         with PointTimer(self.observer, GROUP_POST_FILTER, profile.name) as running:
             began = self.observer.clock()
-            remedy = GroupPreemption(cycle, is_sparing, preempt.name).seek()
+            remedy = GroupPreemption(cycle, version, is_sparing, preempt.name).seek()
             running.status = remedy.code
         self.observer.victims_sought(PODGROUP, remedy.code, began)
         return GroupDecision(group, members, result, trial, remedy)
