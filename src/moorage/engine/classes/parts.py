@@ -91,7 +91,9 @@ class Asked:
 
     def __post_init__(self) -> None:
         self.bits = unite(each.bit for each in self.filters)
-        self.are_filters_alike = all(reads_figures(each.plugin, each.watch) for each in self.filters)
+        self.are_filters_alike = all(
+            reads_figures(each.plugin, each.watch) for each in self.filters
+        )
         self.are_columns_alike = all(
             each.is_plain and reads_figures(each.plugin, each.watch) for each in self.columns
         )
