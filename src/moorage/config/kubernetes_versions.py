@@ -29,6 +29,8 @@ class KubernetesVersion:
     #: InterPodAffinity takes a namespace selector that accepts a namespace without labels for one
     #: that selects every namespace.
     widens_namespace_selectors: bool = field(default=True, repr=False)
+    #: Which plugins make room for groups is configured besides which ones do for pods.
+    has_group_post_filter: bool = field(default=False, repr=False)
     #: DynamicResources says so when there is no claim to release.
     tells_of_no_release: bool = field(default=True, repr=False)
     #: The message of a pod says for which node its victims are evicted, and how many they are.
@@ -43,6 +45,7 @@ VERSIONS = (
         narrows_to_named_node=True,
         counts_image_volumes=True,
         widens_namespace_selectors=False,
+        has_group_post_filter=True,
         tells_of_no_release=False,
         tells_of_victims=True,
     ),
