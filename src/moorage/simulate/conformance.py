@@ -17,6 +17,7 @@ from moorage.engine.actions import AskExtender
 from moorage.engine.events import Applied, ExtenderAnswered
 from moorage.engine.extenders.consultation import find_interested
 from moorage.engine.extenders.questions import PRIORITIZE, encode_manifest
+from moorage.engine.intake import count_by
 from moorage.framework.plugin import Registry
 from moorage.framework.profile import known_plugins
 from moorage.objects.decode import from_builtins
@@ -252,7 +253,8 @@ def _load(engine: Engine, scenario: Scenario) -> list[Pod]:
         if raw.get("kind") in READ_KINDS:
             engine.handle(Applied(_decode(scenario, raw["kind"], raw)), now=0.0)
     decoded = (_decode(scenario, "Pod", raw) for raw in scenario.pods)
-    pods = [pod for pod in decoded if isinstance(pod, Pod)]
+    version = engine.configuration.gates.version
+    pods = [count_by(version, pod) for pod in decoded if isinstance(pod, Pod)]
     for pod in pods:
         engine.cluster.nominate(pod, pod.nominated_node_name)
         engine.cluster.expect(pod)
@@ -275,7 +277,8 @@ def _compare(step: RecordedStep, found: PodVerdict, pod: Pod) -> Iterator[tuple[
         return
     yield from _compare_calls(step, found)
     yield "error", step.error, found.error
-    yield "message", strip_expression_errors(step.message), strip_expression_errors(found.message)
+    message = strip_expression_errors(_name_node(step, found.nominated))
+    yield "message", message, strip_expression_errors(found.message)
     if step.error or found.error:
         return
     if step.unschedulable_plugins is not None and found.rejectors is not None:
@@ -300,6 +303,13 @@ def _compare_calls(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str,
                 yield f"call {number} {field_name}", before, after
         else:
             yield f"call {number}", recorded, ours
+
+
+def _name_node(step: RecordedStep, nominated: str | None) -> str | None:
+    """Returns the recorded message as it is for the node, if any of several is right."""
+    if step.message is None or nominated not in step.nominated_any:
+        return step.message
+    return step.message.replace(f" on node {step.nominated}, ", f" on node {nominated}, ")
 
 
 def strip_expression_errors(message: str | None) -> str | None:
