@@ -26,9 +26,13 @@ class KubernetesVersion:
     narrows_to_named_node: bool = field(default=False, repr=False)
     #: ImageLocality expects as many images as containers and image volumes have together.
     counts_image_volumes: bool = field(default=False, repr=False)
+    #: What is granted to a pod that is resized is added up before the largest counts.
+    counts_sizes_by_sums: bool = field(default=False, repr=False)
     #: InterPodAffinity takes a namespace selector that accepts a namespace without labels for one
     #: that selects every namespace.
     widens_namespace_selectors: bool = field(default=True, repr=False)
+    #: Which plugins make room for groups is configured besides which ones do for pods.
+    has_group_post_filter: bool = field(default=False, repr=False)
     #: DynamicResources says so when there is no claim to release.
     tells_of_no_release: bool = field(default=True, repr=False)
     #: The message of a pod says for which node its victims are evicted, and how many they are.
@@ -47,7 +51,9 @@ VERSIONS = (
         switched_on=frozenset({"StorageCapacityScoring", "VolumeLimitScaling"}),
         narrows_to_named_node=True,
         counts_image_volumes=True,
+        counts_sizes_by_sums=True,
         widens_namespace_selectors=False,
+        has_group_post_filter=True,
         tells_of_no_release=False,
         tells_of_victims=True,
         ranks_groups_as_one=True,

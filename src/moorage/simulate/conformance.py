@@ -17,6 +17,7 @@ from moorage.engine.actions import AskExtender
 from moorage.engine.events import Applied, ExtenderAnswered
 from moorage.engine.extenders.consultation import find_interested
 from moorage.engine.extenders.questions import PRIORITIZE, encode_manifest
+from moorage.engine.intake import count_by
 from moorage.framework.plugin import Registry
 from moorage.framework.profile import known_plugins
 from moorage.objects.decode import from_builtins
@@ -260,7 +261,8 @@ def _load(engine: Engine, scenario: Scenario) -> list[Pod]:
         if raw.get("kind") in READ_KINDS:
             engine.handle(Applied(_decode(scenario, raw["kind"], raw)), now=0.0)
     decoded = (_decode(scenario, "Pod", raw) for raw in scenario.pods)
-    pods = [pod for pod in decoded if isinstance(pod, Pod)]
+    version = engine.configuration.gates.version
+    pods = [count_by(version, pod) for pod in decoded if isinstance(pod, Pod)]
     for pod in pods:
         engine.cluster.nominate(pod, pod.nominated_node_name)
         engine.cluster.expect(pod)
