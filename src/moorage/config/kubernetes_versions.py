@@ -39,7 +39,9 @@ VERSIONS = (
     KubernetesVersion("1.36"),
     KubernetesVersion(
         "1.37",
-        switched_on=frozenset({"StorageCapacityScoring", "VolumeLimitScaling"}),
+        switched_on=frozenset(
+            {"DRADeviceTaintRules", "StorageCapacityScoring", "VolumeLimitScaling"}
+        ),
         narrows_to_named_node=True,
         counts_image_volumes=True,
         widens_namespace_selectors=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moorage.cluster import HandleRegistry
+from moorage.cluster.devices.slice_reading import SliceReading
 from moorage.config import Configuration
 from moorage.framework.plugin_start import ask_remarks, ask_wakeups
 from moorage.framework.profile import Profile
@@ -27,6 +28,11 @@ def group_links(configuration: Configuration) -> GroupLinks:
     """Returns how pods may name their group, as the feature gates say."""
     gates = configuration.gates
     return GroupLinks(native=gates["GenericWorkload"], coscheduling=gates["Coscheduling"])
+
+
+def slice_reading(configuration: Configuration) -> SliceReading:
+    """Returns how slices are read in the version that is followed, with these feature gates."""
+    return SliceReading(follows_taint_rules=configuration.gates["DRADeviceTaintRules"])
 
 
 def make_backoff(configuration: Configuration) -> Backoff:

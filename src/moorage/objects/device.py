@@ -77,6 +77,10 @@ class DeviceTaint(Wire, frozen=True, gc=False):
     effect: str = ""
 
 
+#: The effects of taints that keep claims away; taints with others reject no claim.
+REPELLING = ("NoSchedule", "NoExecute")
+
+
 class SliceDevice(Wire, frozen=True, gc=False):
     """A device in a slice."""
 

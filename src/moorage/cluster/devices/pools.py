@@ -10,6 +10,7 @@ from itertools import repeat
 from moorage.objects.device import NodeChoice, ResourceSlice, SliceDevice, choose_nodes
 
 from .models import CounterName, DeviceModel, DevicePlace, Models, PoolShape
+from .taint_rules import TaintRules
 
 #: The driver and the name of a pool.
 PoolKey = tuple[str, str]
@@ -67,8 +68,11 @@ _DERIVED = (
 class Pool:
     """The slices of one pool, of all generations."""
 
-    def __init__(self, key: PoolKey) -> None:
+    def __init__(self, key: PoolKey, rules: TaintRules) -> None:
         self.key = key
+        self._rules = rules
+        #: The version of the rules with which the views were made.
+        self._rules_version = rules.version
         self.slices: dict[str, ResourceSlice] = {}
         #: The node, if the pool is one slice for one node, as most are; else empty.
         self.only_node = ""
@@ -179,6 +183,9 @@ class Pool:
         # By slice: for each device that chooses its own nodes, whether the node can use it.
         here = [tuple(map(is_meant, of_devices.get(each.name, ()))) for each in meant]
         key = tuple([(each.name, flags) for each, flags in zip(meant, here, strict=True)])
+        if self._rules_version != self._rules.version:
+            self._rules_version = self._rules.version
+            self._views.clear()
         if key not in self._views:
             self._views[key] = self._make_view(meant, here, models)
         return self._views[key]
@@ -207,8 +214,10 @@ class Pool:
             if each.generation == newest:
                 own = flags or repeat(True)
                 found += self._models.get(each.name) or _make_models(each, models, own)
-        shape = models.shape(tuple(found), _list_counters(current))
         names = tuple([device.name for each in current for device in each.devices])
+        for at, taints in (self._rules.of(*self.key, names) or {}).items():
+            found[at] = models.taint(found[at], taints)
+        shape = models.shape(tuple(found), _list_counters(current))
         return PoolView(self.key, PoolStatus.USABLE, shape, names, self)
 
     def consumption(self, device_name: str) -> Iterable[tuple[CounterName, int]]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from moorage.cel import DeviceReads
 from moorage.cluster.devices.device_classes import DeviceClasses
 from moorage.cluster.devices.models import DeviceModel, PoolShape
+from moorage.cluster.devices.taint_rules import RuleTaints
 from moorage.objects.device import DeviceClass, DeviceSelector, DeviceTaint
 from moorage.objects.resource_claim import (
     ALL_DEVICES,
@@ -68,6 +69,8 @@ class CompiledAsk:
         #: The judgements of devices, by what its expressions read of them.
         self._judged: dict[Hashable, Judgement] = {}
         self._masks: dict[PoolShape, tuple[int, int]] = {}
+        #: The first taint of some rules that it does not tolerate.
+        self._untolerated: dict[RuleTaints, DeviceTaint | None] = {}
 
     def problem(self) -> str:
         """Returns why no device can ever be found for it; empty if nothing is wrong."""
@@ -113,10 +116,7 @@ class CompiledAsk:
             return Judgement.NO
         if amounts_of(self.amounts, model, {}) is None:
             return Judgement.NO
-        taints = model.taints
-        if taints and any(not self._tolerates(taint) for taint in taints):
-            return Judgement.TAINTED
-        return Judgement.YES
+        return Judgement.YES if self.find_untolerated(model) is None else Judgement.TAINTED
 
     def _is_selected(self, model: DeviceModel) -> bool:
         assert self.device_class is not None, "a request without a class is never searched for"
@@ -136,8 +136,21 @@ class CompiledAsk:
                 raise SearchError(f"{whose}: selector #{at}: {problem.text}") from None
         return True
 
-    def _tolerates(self, taint: DeviceTaint) -> bool:
-        return any(_tolerates(each, taint) for each in self.ask.tolerations or ())
+    def find_untolerated(self, model: DeviceModel) -> DeviceTaint | None:
+        """Returns a taint of a device that it does not tolerate; None if there is none."""
+        for taints in model.rule_taints:
+            # Many devices can have the taints of many rules.
+            if taints not in self._untolerated:
+                self._untolerated[taints] = self._find_untolerated(taints.taints)
+        of_rules = (self._untolerated[taints] for taints in model.rule_taints)
+        return self._find_untolerated(model.taints) or next(filter(None, of_rules), None)
+
+    def _find_untolerated(self, taints: Sequence[DeviceTaint]) -> DeviceTaint | None:
+        tolerations = self.ask.tolerations or ()
+        for taint in taints:
+            if not any(_tolerates(each, taint) for each in tolerations):
+                return taint
+        return None
 
     def masks(self, shape: PoolShape) -> tuple[int, int]:
         """Returns the devices that suit, and those for which an expression fails, as bits."""
@@ -157,6 +170,7 @@ class CompiledAsk:
         """Forgets all judgements of devices."""
         self._judged.clear()
         self._masks.clear()
+        self._untolerated.clear()
 
 
 def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:

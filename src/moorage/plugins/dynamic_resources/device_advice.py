@@ -219,7 +219,8 @@ def _other_cause(ask: CompiledAsk, device: _Candidate) -> str:
     except SearchError:
         return "break an expression"
     if judgement is Judgement.TAINTED:
-        taint = model.taints[0]
+        taint = ask.find_untolerated(model)
+        assert taint is not None, "a judged device is tainted by something"
         return f"tainted {taint.key}={taint.value}:{taint.effect}"
     if judgement is Judgement.NO:
         return _TOO_SMALL

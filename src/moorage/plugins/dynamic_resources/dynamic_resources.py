@@ -343,6 +343,8 @@ class DynamicResources(
             on(Resource.NODE, nodes),
             on(Resource.DEVICE_CLASS, add_or_update),
             on(Resource.RESOURCE_SLICE, add_or_update),
+            # In kube-scheduler rules change slices. One that comes only adds a taint.
+            on(Resource.DEVICE_TAINT_RULE, Action.UPDATE | Action.DELETE),
             on(Resource.RESOURCE_CLAIM, add_or_update, self._after_claim_change),
             # kube-scheduler 1.36 does not wake pods when deleting a claim frees devices.
             on(Resource.RESOURCE_CLAIM, Action.DELETE, self._after_claim_is_gone),
