@@ -32,7 +32,12 @@ def group_links(configuration: Configuration) -> GroupLinks:
 
 def slice_reading(configuration: Configuration) -> SliceReading:
     """Returns how slices are read in the version that is followed, with these feature gates."""
-    return SliceReading(follows_taint_rules=configuration.gates["DRADeviceTaintRules"])
+    gates = configuration.gates
+    return SliceReading(
+        follows_taint_rules=gates["DRADeviceTaintRules"],
+        shows_counters_to_all=gates.version.shows_counters_to_all,
+        ignores_compatibility_groups=gates.version.ignores_compatibility_groups,
+    )
 
 
 def make_backoff(configuration: Configuration) -> Backoff:

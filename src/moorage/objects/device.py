@@ -60,6 +60,7 @@ class CounterConsumption(Wire, frozen=True, gc=False):
 
     counter_set: str = ""
     counters: dict[str, CounterValue] | None = None
+    compatibility_groups: tuple[str, ...] | None = None
 
 
 class CounterSet(Wire, frozen=True, gc=False):

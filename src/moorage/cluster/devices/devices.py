@@ -236,7 +236,7 @@ class Devices(DeviceDecisions):
             self._take_slice(before)
         self._slices[item.name] = item
         key = item.driver, item.pool
-        pool = self.pools.setdefault(key, Pool(key, self.taint_rules))
+        pool = self.pools.setdefault(key, Pool(key, self.taint_rules, self.reading))
         pool.put(item, self._groups.models)
         self._note_pools(keys)
         self._groups.take_in(key)

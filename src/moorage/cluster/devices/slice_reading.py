@@ -11,6 +11,10 @@ class SliceReading:
 
     #: Whether DeviceTaintRules put taints on devices.
     follows_taint_rules: bool = False
+    #: Whether every node sees the slices that have counters, whichever node they are for.
+    shows_counters_to_all: bool = True
+    #: Whether slices count although their devices have compatibility groups.
+    ignores_compatibility_groups: bool = True
 
 
 DEFAULT_READING = SliceReading()

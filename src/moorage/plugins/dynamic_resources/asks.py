@@ -10,6 +10,7 @@ from moorage.cel import DeviceReads
 from moorage.cluster.devices.device_classes import DeviceClasses
 from moorage.cluster.devices.models import DeviceModel, PoolShape
 from moorage.cluster.devices.taint_rules import RuleTaints
+from moorage.config.kubernetes_versions import KubernetesVersion
 from moorage.objects.device import DeviceClass, DeviceSelector, DeviceTaint
 from moorage.objects.resource_claim import (
     ALL_DEVICES,
@@ -26,6 +27,16 @@ from .selectors import SelectorAnswers, SelectorProblem, look_of
 
 #: Stands for the name of the claim in an error, because equal claims share a result.
 CLAIM = "\0claim\0"
+
+#: Stands for the name of the device in an error, because equal devices share a judgement.
+DEVICE = "\0device\0"
+
+# A hint of kube-scheduler, and the errors to which it is added.
+_MISSING_KEY = "no such key:"
+_HINT = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with "
+    "has() for optional fields"
+)
 
 
 class Judgement(Enum):
@@ -55,6 +66,7 @@ class CompiledAsk:
         name: str,
         device_class: DeviceClass | None,
         answers: SelectorAnswers,
+        version: KubernetesVersion,
     ) -> None:
         #: The name of the request, and the name of this alternative in results.
         self.request_name, self.name = request.name, name
@@ -66,6 +78,7 @@ class CompiledAsk:
         self.count = ask.count
         self.amounts = dict((ask.capacity.requests if ask.capacity else None) or {})
         self._answers = answers
+        self._names_device = version.names_failing_device
         #: The judgements of devices, by what its expressions read of them.
         self._judged: dict[Hashable, Judgement] = {}
         self._masks: dict[PoolShape, tuple[int, int]] = {}
@@ -133,7 +146,12 @@ class CompiledAsk:
                 if not self._answers.matches(expression, model.content):
                     return False
             except SelectorProblem as problem:
-                raise SearchError(f"{whose}: selector #{at}: {problem.text}") from None
+                what = f"{whose}: selector #{at}"
+                if self._names_device and not problem.is_compilation:
+                    what += f" on device {DEVICE}"
+                    if _MISSING_KEY in problem.text:
+                        raise SearchError(f"{what}: {problem.text}{_HINT}") from None
+                raise SearchError(f"{what}: {problem.text}") from None
         return True
 
     def find_untolerated(self, model: DeviceModel) -> DeviceTaint | None:
@@ -196,9 +214,16 @@ class CompiledRequest:
 class CompiledClaim:
     """All requests of a claim, and the constraints on its devices."""
 
-    def __init__(self, spec: ClaimSpec, classes: DeviceClasses, answers: SelectorAnswers) -> None:
+    def __init__(
+        self,
+        spec: ClaimSpec,
+        classes: DeviceClasses,
+        answers: SelectorAnswers,
+        version: KubernetesVersion,
+    ) -> None:
         self.spec = spec
-        self.requests = tuple(_compile(each, classes, answers) for each in spec.requests)
+        self.version = version
+        self.requests = tuple(_compile(each, classes, answers, version) for each in spec.requests)
         self.constraints: tuple[DeviceConstraint, ...] = spec.constraints
         #: Whether the claim or one of its classes configures the devices.
         self.is_configured = bool(spec.config) or any(
@@ -220,11 +245,14 @@ class CompiledClaim:
 
 
 def _compile(
-    request: DeviceRequest, classes: DeviceClasses, answers: SelectorAnswers
+    request: DeviceRequest,
+    classes: DeviceClasses,
+    answers: SelectorAnswers,
+    version: KubernetesVersion,
 ) -> CompiledRequest:
     if request.exactly is not None:
         found = classes.get(request.exactly.device_class_name)
-        ask = CompiledAsk(request, request.exactly, request.name, found, answers)
+        ask = CompiledAsk(request, request.exactly, request.name, found, answers, version)
         return CompiledRequest((ask,), False)
     alternatives = request.first_available or ()
     return CompiledRequest(
@@ -235,6 +263,7 @@ def _compile(
                 f"{request.name}/{each.name}",
                 classes.get(each.device_class_name),
                 answers,
+                version,
             )
             for each in alternatives
         ),

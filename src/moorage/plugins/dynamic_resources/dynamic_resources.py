@@ -102,7 +102,7 @@ class DynamicResources(
     ) -> None:
         self._args = args or DynamicResourcesArgs()
         self._version = version
-        self._plans = ClaimPlans()
+        self._plans = ClaimPlans(version)
         self._nodes: Nodes | None = None
         #: The answer for every pod without claims.
         self._has_nothing = self._release_nothing("no new claims to deallocate")
