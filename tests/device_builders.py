@@ -6,6 +6,7 @@ from typing import Any
 
 from moorage.objects.decode import from_builtins
 from moorage.objects.device import DeviceClass, ResourceSlice
+from moorage.objects.device_taint_rule import DeviceTaintRule
 from moorage.objects.resource_claim import ResourceClaim
 
 DRIVER = "gpu.example.com"
@@ -94,3 +95,21 @@ def claim(name: str, *requests: dict[str, Any], **parts: Any) -> ResourceClaim:
 def holding(name: str, *results: dict[str, Any], **parts: Any) -> ResourceClaim:
     """A claim that has devices."""
     return claim(name, allocation={"devices": {"results": list(results)}}, **parts)
+
+
+def taint_rule_manifest(
+    name: str, effect: str = "NoSchedule", key: str = "broken", **selector: Any
+) -> dict[str, Any]:
+    """A rule that taints the devices of a driver, pool and name; without these, all devices."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": name},
+        "spec": {"deviceSelector": selector, "taint": {"key": key, "effect": effect}},
+    }
+
+
+def taint_rule(name: str, effect: str = "NoSchedule", **parts: Any) -> DeviceTaintRule:
+    made = from_builtins("DeviceTaintRule", taint_rule_manifest(name, effect, **parts))
+    assert isinstance(made, DeviceTaintRule)
+    return made

@@ -114,6 +114,24 @@ _ADDED_TYPES = {
         f"basic: {_GROUPS}.BasicSchedulingPolicy = 1",
         "gang: JobGangPolicy = 2",
     ),
+    # Kubernetes 1.37 has these in v1.
+    "resource.v1.DeviceTaintRule": (
+        "metadata: meta.v1.ObjectMeta = 1",
+        "spec: DeviceTaintRuleSpec = 2 | required",
+        "status: DeviceTaintRuleStatus = 3",
+    ),
+    "resource.v1.DeviceTaintRuleSpec": (
+        "deviceSelector: DeviceTaintSelector = 1",
+        "taint: DeviceTaint = 2 | required",
+    ),
+    "resource.v1.DeviceTaintRuleStatus": (
+        "conditions: []meta.v1.Condition = 1 | merge=type keys=type",
+    ),
+    "resource.v1.DeviceTaintSelector": (
+        "device: string = 4 | zero",
+        "driver: string = 2 | zero",
+        "pool: string = 3 | zero",
+    ),
     # Kubernetes 1.37 has these; without numbers, they are not read from protobuf.
     "scheduling.v1beta1.DisruptionMode": (
         f"all: {_GROUPS}.BasicSchedulingPolicy",

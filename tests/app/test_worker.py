@@ -60,8 +60,8 @@ def worker_on(cluster: Cluster) -> Worker:
 
 
 async def test_the_cluster_is_known_without_the_kinds_that_are_not_essential() -> None:
-    # Groups of pods are asked for while a feature gate for them is on.
-    refused = set(READ_KINDS - ESSENTIAL - {"PodGroup"})
+    # Groups of pods, and rules that taint devices, are read while a feature gate for them is on.
+    refused = set(READ_KINDS - ESSENTIAL - {"PodGroup", "DeviceTaintRule"})
     worker = worker_on(Cluster(refused))
     task = asyncio.create_task(worker.run())
     try:
@@ -109,11 +109,15 @@ def test_groups_are_read_in_the_versions_that_the_gates_are_about(
     assert [form.api_version for form in forms] == read
 
 
+@pytest.mark.parametrize(
+    ("kind", "gate"),
+    [("PodGroup", "GenericWorkload"), ("DeviceTaintRule", "DRADeviceTaintRules")],
+)
 async def test_a_kind_that_is_there_in_another_version_is_not_absent(
-    caplog: pytest.LogCaptureFixture,
+    kind: str, gate: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    configuration = default(known_plugins(REGISTRY), FeatureGates(GenericWorkload=True))
-    cluster = Cluster(set(), missing=KINDS["PodGroup"].path())
+    configuration = default(known_plugins(REGISTRY), FeatureGates().switch_on(gate))
+    cluster = Cluster(set(), missing=KINDS[kind].path())
     worker = Worker(
         lambda _: nullcontext(cast(Requests, cluster)), Engine(configuration, REGISTRY), "me"
     )
@@ -123,7 +127,7 @@ async def test_a_kind_that_is_there_in_another_version_is_not_absent(
             await asyncio.shield(asyncio.wrap_future(worker.known))
 
         assert worker.absent == []
-        assert "PodGroup" not in caplog.text
+        assert kind not in caplog.text
     finally:
         worker.stop()
         await task

@@ -29,7 +29,7 @@ CASE: dict[str, Any] = {
 NEEDY = {
     **CASE,
     "name": "Needy",
-    "featureGates": {"DRADeviceTaintRules": True},
+    "featureGates": {"DRADerivedAttributes": True},
 }
 
 
@@ -50,7 +50,7 @@ def test_workloads_are_run_and_told(moorage: Moorage, suite: Path) -> None:
         f"{topic}/{case}/{name}" for case in ("Case", "Needy") for name in ("one", "two")
     ]
     assert lines[3].endswith("not supported")
-    told = f"{topic}/Needy/one: not supported: DRADeviceTaintRules: not supported by Moorage yet"
+    told = f"{topic}/Needy/one: not supported: DRADerivedAttributes: not supported by Moorage yet"
     assert told in result.err.splitlines()
 
 

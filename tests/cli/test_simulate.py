@@ -280,8 +280,8 @@ def test_a_missing_configuration(moorage: Moorage, tmp_path: Path) -> None:
     [
         ("NoSuchGate=true", "--feature-gates: NoSuchGate: unknown feature gate\n"),
         (
-            "DRADeviceTaintRules=true",
-            "--feature-gates: DRADeviceTaintRules: not supported by Moorage yet\n",
+            "DRADerivedAttributes=true",
+            "--feature-gates: DRADerivedAttributes: not supported by Moorage yet\n",
         ),
         (
             "PodLevelResources=false",

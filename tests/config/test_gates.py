@@ -98,7 +98,6 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
             for gate in (
                 "CompositePodGroup",
                 "PodGroupPreemptionPolicy",
-                "DRADeviceTaintRules",
                 "DRADerivedAttributes",
                 "DRADeviceCompatibilityGroups",
                 "DRAFractionalCapacityRange",

@@ -10,6 +10,7 @@ CLAIMS = "resourceclaims.resource.k8s.io"
 TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
 DEVICE_CLASSES = "deviceclasses.resource.k8s.io"
 SLICES = "resourceslices.resource.k8s.io"
+TAINT_RULES = "devicetaintrules.resource.k8s.io"
 
 #: Who allocates a claim sets it, and the controller removes it when the devices are free again.
 PROTECTION = "resource.kubernetes.io/delete-protection"

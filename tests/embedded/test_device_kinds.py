@@ -17,6 +17,7 @@ from tests.embedded.device_objects import (
     CLAIMS,
     DEVICE_CLASSES,
     SLICES,
+    TAINT_RULES,
     TEMPLATES,
     Json,
     allocation,
@@ -383,3 +384,50 @@ def test_columns_of_slices(api: ObjectApi) -> None:
     cells = [each.cell(item, NOW) for each in api.kinds[SLICES].columns][:4]
 
     assert cells == ["x", "n", "gpu.example.com", "n"]
+
+
+TAINT = {"key": "broken", "effect": "NoSchedule"}
+
+
+def test_a_taint_rule_is_stored_with_its_status_apart(api: ObjectApi) -> None:
+    made = create(api, TAINT_RULES, {"deviceSelector": {"pool": "n1"}, "taint": TAINT})
+
+    assert made["apiVersion"] == "resource.k8s.io/v1"
+    assert made["spec"] == {"deviceSelector": {"pool": "n1"}, "taint": TAINT}
+    assert create(api, TAINT_RULES, {"taint": TAINT}, name="y")["metadata"]["generation"] == 1
+    kind = api.kinds[TAINT_RULES]
+    told = {**made, "status": {"conditions": []}, "spec": {"taint": TAINT}}
+    assert api.update_status(kind, "", "x", told).object["spec"] == made["spec"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        pytest.param({}, "spec.taint.effect: Required value", id="no taint"),
+        pytest.param(
+            {"taint": {**TAINT, "effect": "PreferNoSchedule"}},
+            'spec.taint.effect: Unsupported value: "PreferNoSchedule"',
+            id="an unknown effect",
+        ),
+        pytest.param(
+            {"taint": {**TAINT, "key": "a b"}}, 'spec.taint.key: Invalid value: "a b"', id="a key"
+        ),
+        pytest.param(
+            {"taint": TAINT, "deviceSelector": {"driver": "A"}},
+            'spec.deviceSelector.driver: Invalid value: "A"',
+            id="a driver",
+        ),
+        pytest.param(
+            {"taint": TAINT, "deviceSelector": {"pool": "a/B"}},
+            'spec.deviceSelector.pool: Invalid value: "B"',
+            id="a pool",
+        ),
+        pytest.param(
+            {"taint": TAINT, "deviceSelector": {"device": ""}},
+            "spec.deviceSelector.device: Required value",
+            id="a device",
+        ),
+    ],
+)
+def test_taint_rules_that_are_refused(api: ObjectApi, spec: Json, told: str) -> None:
+    assert told in refusal(api, TAINT_RULES, spec)

@@ -22,8 +22,6 @@ DEFINITION = CustomKind(
 
 #: Nobody reads such objects but the controller that makes claims.
 CLAIM_TEMPLATE = "ResourceClaimTemplate"
-#: Taints devices only where the gate DRADeviceTaintRules is on, which is refused.
-TAINT_RULE = "DeviceTaintRule"
 
 _KNOWN: Mapping[str, ObjectKind] = {**KINDS, DEFINITION.kind: DEFINITION}
 
@@ -83,8 +81,6 @@ def custom_kinds(operations: Iterable[Operation], templates: Templates) -> Custo
 
 def is_namespaced(kind: str, custom: CustomKinds) -> bool:
     """Whether objects of a kind are in a namespace."""
-    if kind == TAINT_RULE:
-        return False
     known = custom.get(kind) or _KNOWN.get(kind)
     # Most unknown kinds have one.
     return known is None or known.namespaced
@@ -103,7 +99,7 @@ def check_support(
     custom: CustomKinds,
 ) -> None:
     """Raises NotSupported that names everything which is missing."""
-    known = {*READ_KINDS, DEFINITION.kind, CLAIM_TEMPLATE, TAINT_RULE, *custom}
+    known = {*READ_KINDS, DEFINITION.kind, CLAIM_TEMPLATE, *custom}
     needs = sorted(set(_needs(operations, templates, known)))
     if needs:
         raise NotSupported(", ".join(needs))

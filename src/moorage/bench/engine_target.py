@@ -31,7 +31,7 @@ from moorage.objects.pod import Pod
 from moorage.world import World
 from moorage.world.defaults import Defaults
 
-from .custom_kinds import CLAIM_TEMPLATE, TAINT_RULE
+from .custom_kinds import CLAIM_TEMPLATE
 from .device_claims import ClaimFiller
 from .measurement import (
     SCHEDULED,
@@ -110,7 +110,6 @@ class EngineTarget:
         """Keeps an object; returns what the engine is told: a pod comes after its claims."""
         if raw["kind"] == CLAIM_TEMPLATE:
             self._store.add_claim_template(raw)
-        if raw["kind"] in (CLAIM_TEMPLATE, TAINT_RULE):
             return []
         item = self._store.add(raw)
         if not isinstance(item, Pod):

@@ -13,6 +13,7 @@ from moorage.objects.storage import StorageObject
 from moorage.objects.workload import Namespace, PodDisruptionBudget, SelectingObject
 
 from .changes import EVERYWHERE, Change, ChangeLog
+from .devices.slice_reading import DEFAULT_READING, SliceReading
 from .extended.contract import HandleRegistry
 from .kept_room import KeptRoom
 from .node_rows import clear_row, fill_row, set_allocatable, update_row, withdraw_resources
@@ -34,8 +35,13 @@ class UnknownNode(LookupError):
 class Cluster:
     """Nodes and the pods on them. A pod on an unknown node counts once that node is known."""
 
-    def __init__(self, handles: HandleRegistry | None = None, links: GroupLinks = NO_LINKS) -> None:
-        self._state = make_state(handles or HandleRegistry(), links, self._note)
+    def __init__(
+        self,
+        handles: HandleRegistry | None = None,
+        links: GroupLinks = NO_LINKS,
+        reading: SliceReading = DEFAULT_READING,
+    ) -> None:
+        self._state = make_state(handles or HandleRegistry(), links, reading, self._note)
         #: The extended resources that plugins keep for nodes, and the objects that define them.
         self.extended = self._state.extended
         #: The groups of pods. `adopt` does not replace this object.
@@ -298,7 +304,7 @@ class Cluster:
     # Devices
 
     def put_device(self, item: DeviceObject) -> DeviceObject | None:
-        """Adds or updates a claim, a class or a slice; returns its previous form."""
+        """Adds or updates what is about devices; returns its previous form."""
         return self._state.devices.put(item)
 
     def remove_device(self, item: DeviceObject) -> None:
@@ -327,6 +333,10 @@ class Cluster:
         self._state.devices.today = today
 
     # Counting anew
+
+    def make_empty(self) -> Cluster:
+        """Returns a cluster without objects that counts as this one does."""
+        return Cluster(self.extended.handles, self.groups.links, self._state.devices.reading)
 
     def adopt(self, other: Cluster) -> None:
         """Replaces the objects and counts of this cluster with those of another."""

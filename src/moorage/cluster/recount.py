@@ -28,7 +28,7 @@ def recount(cluster: Cluster, without: Any = None) -> dict[Identity, Exception]:
     left_out: dict[Identity, Exception] = {}
     skipped = set() if without is None else {identity(without)}
     while True:
-        anew = Cluster(cluster.extended.handles, cluster.groups.links)
+        anew = cluster.make_empty()
         broken = _fill(anew, cluster, skipped)
         if broken is None:
             cluster.adopt(anew)

@@ -14,6 +14,7 @@ from .changes import EVERYWHERE
 from .columns import Columns, RowFacts
 from .derived import NodeDerived
 from .devices.devices import Devices
+from .devices.slice_reading import SliceReading
 from .extended.contract import HandleRegistry
 from .extended.resources import ExtendedResources
 from .inventory import Images, PortColumns, VisitOrder
@@ -94,7 +95,10 @@ class State:
 
 
 def make_state(
-    handles: HandleRegistry, links: GroupLinks, note: Callable[[int, int], None]
+    handles: HandleRegistry,
+    links: GroupLinks,
+    reading: SliceReading,
+    note: Callable[[int, int], None],
 ) -> State:
     """Makes the state of a cluster without nodes; `note` is told which row changed, and how."""
     columns, label_keys = Columns(), LabelKeys()
@@ -124,7 +128,7 @@ def make_state(
         csi_nodes=CSINodeColumns(capacity),
         order=VisitOrder(),
         extended=ExtendedResources(handles, rows, pods, note, capacity),
-        devices=Devices(rows, note),
+        devices=Devices(rows, note, reading),
     )
     state.devices.grow(capacity)
     # Code 0 stands for no taints, features and resources as long as the cluster exists: rows that

@@ -39,7 +39,7 @@ _KUBERNETES = {
     "DRADerivedAttributes": _Stage.NOT_YET,
     "DRADeviceBindingConditions": _Stage.FIXED,
     "DRADeviceCompatibilityGroups": _Stage.NOT_YET,
-    "DRADeviceTaintRules": _Stage.NOT_YET,
+    "DRADeviceTaintRules": _Stage.OFF,
     "DRADeviceTaints": _Stage.FIXED,
     "DRAExtendedResource": _Stage.FIXED,
     "DRAFractionalCapacityRange": _Stage.NOT_YET,

@@ -35,6 +35,19 @@ class KubernetesVersion:
     has_group_post_filter: bool = field(default=False, repr=False)
     #: DynamicResources says so when there is no claim to release.
     tells_of_no_release: bool = field(default=True, repr=False)
+    #: A distinct attribute of devices is compared only with the latest device of each request.
+    keeps_latest_distinct: bool = field(default=True, repr=False)
+    #: A configuration in a claim is written once for every request that it names, and with the
+    #: names although they are those of all requests.
+    repeats_device_config: bool = field(default=True, repr=False)
+    #: A request for all devices leaves out those with too little capacity left.
+    leaves_out_full_devices: bool = field(default=True, repr=False)
+    #: The message of an expression that fails for a device names the device, and may give a hint.
+    names_failing_device: bool = field(default=False, repr=False)
+    #: Every node sees the slices that have counters, whichever node they are for.
+    shows_counters_to_all: bool = field(default=True, repr=False)
+    #: Slices count although their devices have compatibility groups.
+    ignores_compatibility_groups: bool = field(default=True, repr=False)
     #: The message of a pod says for which node its victims are evicted, and how many they are.
     tells_of_victims: bool = field(default=False, repr=False)
     #: A group of pods has one priority and one preemption policy, which all its pods must have; the
@@ -48,13 +61,21 @@ VERSIONS = (
     KubernetesVersion("1.36"),
     KubernetesVersion(
         "1.37",
-        switched_on=frozenset({"StorageCapacityScoring", "VolumeLimitScaling"}),
+        switched_on=frozenset(
+            {"DRADeviceTaintRules", "StorageCapacityScoring", "VolumeLimitScaling"}
+        ),
         narrows_to_named_node=True,
         counts_image_volumes=True,
         counts_sizes_by_sums=True,
         widens_namespace_selectors=False,
         has_group_post_filter=True,
         tells_of_no_release=False,
+        keeps_latest_distinct=False,
+        repeats_device_config=False,
+        leaves_out_full_devices=False,
+        names_failing_device=True,
+        shows_counters_to_all=False,
+        ignores_compatibility_groups=False,
         tells_of_victims=True,
         ranks_groups_as_one=True,
         evicts_for_domains=True,

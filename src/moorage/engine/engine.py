@@ -68,6 +68,7 @@ from .settings import (
     find_wakeups,
     group_links,
     make_backoff,
+    slice_reading,
 )
 
 # Looked up once, because that takes long for an enum: every member asks.
@@ -147,7 +148,9 @@ class Engine:
 
     def _make_cluster(self) -> Cluster:
         """Makes an empty cluster, and shows it to the plugins."""
-        cluster = Cluster(self.handles, group_links(self.configuration))
+        cluster = Cluster(
+            self.handles, group_links(self.configuration), slice_reading(self.configuration)
+        )
         cluster.extended.run()
         for profile in self.profiles.values():
             for plugin in profile.plugins.values():

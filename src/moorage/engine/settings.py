@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moorage.cluster import HandleRegistry
+from moorage.cluster.devices.slice_reading import SliceReading
 from moorage.config import Configuration
 from moorage.framework.plugin_start import ask_remarks, ask_wakeups
 from moorage.framework.profile import Profile
@@ -30,6 +31,16 @@ def group_links(configuration: Configuration) -> GroupLinks:
         native=gates["GenericWorkload"],
         coscheduling=gates["Coscheduling"],
         ranked_as_one=gates.version.ranks_groups_as_one,
+    )
+
+
+def slice_reading(configuration: Configuration) -> SliceReading:
+    """Returns how slices are read in the version that is followed, with these feature gates."""
+    gates = configuration.gates
+    return SliceReading(
+        follows_taint_rules=gates["DRADeviceTaintRules"],
+        shows_counters_to_all=gates.version.shows_counters_to_all,
+        ignores_compatibility_groups=gates.version.ignores_compatibility_groups,
     )
 
 

@@ -31,6 +31,7 @@ class Resource(StrEnum):
     RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_TAINT_RULE = "resource.k8s.io/DeviceTaintRule"
     ANYTHING = "*"
 
     # It is looked up for every event, and that of an enum is many times slower.

@@ -60,6 +60,7 @@ class CounterConsumption(Wire, frozen=True, gc=False):
 
     counter_set: str = ""
     counters: dict[str, CounterValue] | None = None
+    compatibility_groups: tuple[str, ...] | None = None
 
 
 class CounterSet(Wire, frozen=True, gc=False):
@@ -75,6 +76,10 @@ class DeviceTaint(Wire, frozen=True, gc=False):
     key: str = ""
     value: str = ""
     effect: str = ""
+
+
+#: The effects of taints that keep claims away; taints with others reject no claim.
+REPELLING = ("NoSchedule", "NoExecute")
 
 
 class SliceDevice(Wire, frozen=True, gc=False):

@@ -15,6 +15,7 @@ import msgspec
 from .csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from .custom import CustomObject
 from .device import DeviceClass, ResourceSlice
+from .device_taint_rule import DeviceTaintRule
 from .meta import ObjectKind
 from .node import Node
 from .pod import Pod
@@ -116,6 +117,17 @@ _TABLE = (
     _read(_DEVICES, "v1", "deviceclasses", DeviceClass, namespaced=False),
     _read(_DEVICES, "v1", "resourceslices", ResourceSlice, namespaced=False),
     KnownKind(
+        _DEVICES,
+        "v1",
+        "DeviceTaintRule",
+        "devicetaintrules",
+        namespaced=False,
+        item=DeviceTaintRule,
+        gates=((_DEVICES, "DRADeviceTaintRules"),),
+        # That of 1.36, where an API server has it.
+        other_versions=(f"{_DEVICES}/v1beta2",),
+    ),
+    KnownKind(
         "scheduling.k8s.io",
         "v1beta1",
         "PodGroup",
@@ -136,7 +148,6 @@ _TABLE = (
     KnownKind("apps", "v1", "DaemonSet", "daemonsets"),
     KnownKind("batch", "v1", "Job", "jobs"),
     KnownKind(_DEVICES, "v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
-    KnownKind(_DEVICES, "v1alpha3", "DeviceTaintRule", "devicetaintrules", namespaced=False),
 )
 
 #: Kubernetes' own kinds by name.

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from .device import DeviceClass, DeviceSelector, OpaqueConfig, ResourceSlice
+from .device_taint_rule import DeviceTaintRule
 from .meta import Condition, ObjectMeta, OwnerReference, Wire, seconds
 from .node_selector import NodeSelector
 from .quantity import Quantity, format_quantity
@@ -280,7 +281,7 @@ class ResourceClaim(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 #: What scheduling reads to hand out devices.
-DeviceObject = ResourceClaim | DeviceClass | ResourceSlice
+DeviceObject = ResourceClaim | DeviceClass | ResourceSlice | DeviceTaintRule
 
 
 def _devices(allocation: Allocation) -> list[tuple[str, str, str, str, str | None]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 
 import msgspec
 
 from moorage.cluster.devices.devices import KnownDevices
+from moorage.cluster.devices.taint_rules import TaintsOfRules
 from moorage.objects.device import DeviceAttribute, NodeChoice, ResourceSlice, SliceDevice
 from moorage.objects.node import Node
 from moorage.objects.node_selector import Malformed
@@ -15,6 +17,9 @@ from moorage.objects.resource_claim import ResourceClaim
 
 # Devices of a node that are shown; a large one has some dozens.
 _MOST_DEVICES = 500
+
+# Taints of a device that are shown.
+_MOST_TAINTS = 16
 
 #: Driver, pool and name of a device.
 _Identity = tuple[str, str, str]
@@ -57,7 +62,8 @@ def _devices(
     holders: Mapping[_Identity, list[tuple[ResourceClaim, Pod]]],
 ) -> Iterator[DeviceOnNode]:
     held = known.use.held((item.driver, item.pool))
-    for device in item.devices:
+    of_rules = known.taint_rules.of(item.driver, item.pool, [each.name for each in item.devices])
+    for at, device in enumerate(item.devices):
         if item.is_per_device and device.node_name not in (None, node.name):
             continue
         hold = held.get(device.name)
@@ -71,10 +77,15 @@ def _devices(
             name=device.name,
             about=_about(device),
             state=state,
-            taints=[f"{each.key}={each.value}:{each.effect}" for each in device.taints or ()],
+            taints=_describe_taints(device, (of_rules or {}).get(at, ())),
             claims=list(dict.fromkeys(claim.key for claim, _ in users)),
             pods=[pod.key for _, pod in users],
         )
+
+
+def _describe_taints(device: SliceDevice, of_rules: TaintsOfRules) -> list[str]:
+    every = chain(device.taints or (), *(each.taints for each in of_rules))
+    return [f"{each.key}={each.value}:{each.effect}" for each in islice(every, _MOST_TAINTS)]
 
 
 def _holders(

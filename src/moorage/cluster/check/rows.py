@@ -64,7 +64,7 @@ def _same(what: str, kept: Any, rebuilt: Any) -> None:
 
 
 def _rebuild(cluster: Cluster) -> Cluster:
-    rebuilt = Cluster(cluster.extended.handles, cluster.groups.links)
+    rebuilt = cluster.make_empty()
     resources_again(cluster.extended, rebuilt.extended)
     for node in cluster._state.nodes:
         if node is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from moorage.cel import compile_device_expression
 from moorage.cluster.changes import EVERYWHERE, Change
 from moorage.objects.device import DeviceClass, ResourceSlice
+from moorage.objects.device_taint_rule import DeviceTaintRule, TaintSelector
 from moorage.objects.resource_claim import Allocation, DeviceObject, ResourceClaim
 
 from .claims import ClaimsWriter, Decision, ResourceClaims
@@ -15,6 +16,8 @@ from .device_log import DeviceLog
 from .device_use import DeviceUse
 from .groups import MatchNodes, RowGroups
 from .pools import Pool, PoolKey
+from .slice_reading import DEFAULT_READING, SliceReading
+from .taint_rules import TaintRules
 
 Note = Callable[[int, Change], None]
 
@@ -26,7 +29,10 @@ _LONGEST_AHEAD = 1_000
 class KnownDevices:
     """Claims, classes, pools and the devices in use, whether written or only decided."""
 
-    def __init__(self, rows: Mapping[str, int], note: Note) -> None:
+    def __init__(
+        self, rows: Mapping[str, int], note: Note, reading: SliceReading = DEFAULT_READING
+    ) -> None:
+        self.reading = reading
         self._rows = rows
         #: Called with every row that a change concerns, and the kind of change.
         self.note = note
@@ -35,6 +41,7 @@ class KnownDevices:
         #: Ends the decision for a pod that is on its node; its claims keep their devices.
         self.end_decision = self._claims.end_decision
         self.classes = DeviceClasses()
+        self.taint_rules = TaintRules(are_followed=reading.follows_taint_rules)
         self._slices: dict[str, ResourceSlice] = {}
         self.pools: dict[PoolKey, Pool] = {}
         self.use = DeviceUse()
@@ -61,11 +68,14 @@ class KnownDevices:
             return self.claims.get(item.key)
         if isinstance(item, DeviceClass):
             return self.classes.get(item.name)
+        if isinstance(item, DeviceTaintRule):
+            return self.taint_rules.get(item.name)
         return self._slices.get(item.name)
 
     def __iter__(self) -> Iterator[DeviceObject]:
         """Yields all objects as they were last seen."""
         yield from self.classes
+        yield from self.taint_rules
         yield from self._slices.values()
         yield from self.claims
 
@@ -112,8 +122,10 @@ class DeviceDecisions(KnownDevices):
 class Devices(DeviceDecisions):
     """The devices with the methods that change them, which only the cluster calls."""
 
-    def __init__(self, rows: Mapping[str, int], note: Note) -> None:
-        super().__init__(rows, note)
+    def __init__(
+        self, rows: Mapping[str, int], note: Note, reading: SliceReading = DEFAULT_READING
+    ) -> None:
+        super().__init__(rows, note, reading)
         #: Decided allocations that turned out to be free, until `take_freed` returns them.
         self._freed: list[Allocation] = []
 
@@ -132,6 +144,10 @@ class Devices(DeviceDecisions):
                 self.note(EVERYWHERE, Change.CLASSES)
                 _compile_selectors(item)
             return before
+        if isinstance(item, DeviceTaintRule):
+            known = self.taint_rules.get(item.name)
+            self._note_taints(self.taint_rules.put(item))
+            return known
         return self._put_slice(item)
 
     def remove(self, item: DeviceObject) -> None:
@@ -140,6 +156,8 @@ class Devices(DeviceDecisions):
         elif isinstance(item, DeviceClass):
             self.classes.drop(item.name)
             self.note(EVERYWHERE, Change.CLASSES)
+        elif isinstance(item, DeviceTaintRule):
+            self._note_taints(self.taint_rules.drop(item.name))
         else:
             self._remove_slice(item.name)
 
@@ -217,7 +235,8 @@ class Devices(DeviceDecisions):
             self._take_slice(before)
         self._slices[item.name] = item
         key = item.driver, item.pool
-        self.pools.setdefault(key, Pool(key)).put(item, self._groups.models)
+        pool = self.pools.setdefault(key, Pool(key, self.taint_rules, self.reading))
+        pool.put(item, self._groups.models)
         self._note_pools(keys)
         self._groups.take_in(key)
         return before
@@ -237,6 +256,15 @@ class Devices(DeviceDecisions):
         pool.drop(item.name)
         if not pool.slices:
             del self.pools[key]
+
+    def _note_taints(self, selectors: Iterable[TaintSelector]) -> None:
+        """Notes that devices may have other taints now."""
+        for driver, pool, _ in selectors:
+            if driver is not None and pool is not None:
+                self._note_pools([(driver, pool)])
+            else:
+                self._groups.change_pools(driver, pool)
+                self.note(EVERYWHERE, Change.SLICES)
 
     def _note_pools(self, keys: Iterable[PoolKey]) -> None:
         for key in keys:

@@ -96,6 +96,8 @@ class RowGroups:
         self._patterns: list[WidePattern] = [WidePattern(())]
         self._stale_nodes: dict[str, None] = {}
         self._stale_pools: dict[PoolKey, None] = {}
+        #: The drivers and the names of more pools that are stale; None stands for all.
+        self._stale_choices: dict[tuple[str | None, str | None], None] = {}
         self._stale_patterns = True
         #: Changes when a wide pool changes, its devices in use, or what nodes see of it.
         self.wide_version = 0
@@ -105,6 +107,10 @@ class RowGroups:
     def change_pool(self, key: PoolKey) -> None:
         """Notes that slices of a pool came, went or changed."""
         self._stale_pools[key] = None
+
+    def change_pools(self, driver: str | None, pool: str | None) -> None:
+        """Notes that devices of all pools of a driver and a name changed; None stands for all."""
+        self._stale_choices[driver, pool] = None
 
     def take_in(self, key: PoolKey) -> None:
         """Groups the node of a changed pool at once if it is one slice for one node, as most are.
@@ -161,7 +167,9 @@ class RowGroups:
 
     @property
     def is_stale(self) -> bool:
-        return bool(self._stale_nodes or self._stale_pools or self._stale_patterns)
+        return bool(
+            self._stale_nodes or self._stale_pools or self._stale_choices or self._stale_patterns
+        )
 
     @property
     def count(self) -> int:
@@ -195,6 +203,8 @@ class RowGroups:
 
     def refresh(self, match: MatchNodes) -> None:
         """Brings the numbers of all rows up to date."""
+        if self._stale_choices:
+            self._choose_stale_pools()
         if self._stale_pools:
             self._refresh_pools()
         for name in [*self._stale_nodes]:
@@ -202,6 +212,14 @@ class RowGroups:
         if self._stale_patterns:
             self._stale_patterns = False
             self._refresh_patterns(match)
+
+    def _choose_stale_pools(self) -> None:
+        chosen = self._stale_choices
+        for key in self._pools:
+            driver, pool = key
+            if any(each in chosen for each in ((None, None), (driver, None), (None, pool), key)):
+                self._stale_pools[key] = None
+        chosen.clear()
 
     def _refresh_pools(self) -> None:
         wide = dict.fromkeys(self._wide)

@@ -8,12 +8,17 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from moorage.cel import is_version
-from moorage.objects.device import CapacityPolicy, DeviceAttribute, DeviceTaint, SliceDevice
+from moorage.objects.device import (
+    REPELLING,
+    CapacityPolicy,
+    DeviceAttribute,
+    DeviceTaint,
+    SliceDevice,
+)
 from moorage.objects.node_selector import NodeSelector
 from moorage.objects.quantity import Quantity
 
-# Taints with other effects reject no claim.
-_REPELLING = ("NoSchedule", "NoExecute")
+from .taint_rules import TaintsOfRules
 
 #: A counter of a pool: its set and its name.
 CounterName = tuple[str, str]
@@ -22,7 +27,11 @@ CounterName = tuple[str, str]
 class DeviceRest:
     """Stands for a device without its attributes; equal devices share one object."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "parts")
+
+    def __init__(self, parts: object = None) -> None:
+        #: What it keeps alive, so that nothing else gets the ids by which it is found.
+        self.parts = parts
 
 
 class DeviceContent:
@@ -65,8 +74,10 @@ class DeviceModel:
         self.device = device
         self.is_shared = bool(device.allow_multiple_allocations)
         self.taints: tuple[DeviceTaint, ...] = tuple(
-            taint for taint in device.taints or () if taint.effect in _REPELLING
+            taint for taint in device.taints or () if taint.effect in REPELLING
         )
+        #: The taints that rules put on it.
+        self.rule_taints: TaintsOfRules = ()
         self.counters: tuple[tuple[CounterName, int], ...] = tuple(
             ((each.counter_set, name), int(counter.value))
             for each in device.consumes_counters or ()
@@ -80,6 +91,12 @@ class DeviceModel:
     @property
     def driver(self) -> str:
         return self.content.driver
+
+    def with_taints(self, taints: TaintsOfRules, rest: DeviceRest) -> DeviceModel:
+        """Returns the same device with the taints of some rules."""
+        same = DeviceModel(self.content, self.device, self.place, rest)
+        same.rule_taints = taints
+        return same
 
     @cached_property
     def attributes(self) -> dict[str, tuple[str, object] | None]:
@@ -138,6 +155,8 @@ class Models:
         self._rests: WeakValueDictionary[bytes, DeviceRest] = WeakValueDictionary()
         self._models: WeakValueDictionary[bytes, DeviceModel] = WeakValueDictionary()
         self._shapes: WeakValueDictionary[object, PoolShape] = WeakValueDictionary()
+        self._tainted: WeakValueDictionary[object, DeviceModel] = WeakValueDictionary()
+        self._tainted_rests: WeakValueDictionary[object, DeviceRest] = WeakValueDictionary()
 
     def model(self, driver: str, device: SliceDevice, place: DevicePlace) -> DeviceModel:
         """Returns the model of a device."""
@@ -150,6 +169,20 @@ class Models:
             rest = self._rest((driver, msgspec.structs.replace(plain, attributes=None), place))
             known = DeviceModel(self.content(driver, plain), plain, place, rest)
             self._models[key] = known
+        return known
+
+    def taint(self, model: DeviceModel, taints: TaintsOfRules) -> DeviceModel:
+        """Returns the model of the same device with the taints of some rules."""
+        rules = tuple(map(id, taints))
+        # A rest stays what it is while a model has it, and so do the taints.
+        key = id(model.rest), rules
+        rest = self._tainted_rests.get(key)
+        if rest is None:
+            rest = self._tainted_rests[key] = DeviceRest((model.rest, taints))
+        known = self._tainted.get((id(model.content), id(rest)))
+        if known is None:
+            known = model.with_taints(taints, rest)
+            self._tainted[id(model.content), id(rest)] = known
         return known
 
     def content(self, driver: str, device: SliceDevice) -> DeviceContent:

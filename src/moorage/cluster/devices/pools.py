@@ -10,6 +10,8 @@ from itertools import repeat
 from moorage.objects.device import NodeChoice, ResourceSlice, SliceDevice, choose_nodes
 
 from .models import CounterName, DeviceModel, DevicePlace, Models, PoolShape
+from .slice_reading import SliceReading
+from .taint_rules import TaintRules
 
 #: The driver and the name of a pool.
 PoolKey = tuple[str, str]
@@ -55,6 +57,7 @@ class PoolView:
 
 _DERIVED = (
     "ordered",
+    "_counting",
     "nodes",
     "choices",
     "is_wide",
@@ -67,8 +70,12 @@ _DERIVED = (
 class Pool:
     """The slices of one pool, of all generations."""
 
-    def __init__(self, key: PoolKey) -> None:
+    def __init__(self, key: PoolKey, rules: TaintRules, reading: SliceReading) -> None:
         self.key = key
+        self._reading = reading
+        self._rules = rules
+        #: The version of the rules with which the views were made.
+        self._rules_version = rules.version
         self.slices: dict[str, ResourceSlice] = {}
         #: The node, if the pool is one slice for one node, as most are; else empty.
         self.only_node = ""
@@ -104,6 +111,13 @@ class Pool:
     def ordered(self) -> tuple[ResourceSlice, ...]:
         """Returns the slices in the order of their names."""
         return tuple(self.slices[name] for name in sorted(self.slices))
+
+    @cached_property
+    def _counting(self) -> tuple[ResourceSlice, ...]:
+        """Returns the slices that devices may be taken from, in the order of their names."""
+        if self._reading.ignores_compatibility_groups:
+            return self.ordered
+        return tuple(each for each in self.ordered if not _has_compatibility_groups(each))
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
@@ -171,17 +185,30 @@ class Pool:
         of_devices = self._choices_of_devices
         meant = [
             each
-            for each in self.ordered
-            if _is_relevant(each, of_devices.get(each.name, ()), is_meant)
+            for each in self._counting
+            if self._is_seen(each, of_devices.get(each.name, ()), is_meant)
         ]
         if not meant:
             return None
         # By slice: for each device that chooses its own nodes, whether the node can use it.
         here = [tuple(map(is_meant, of_devices.get(each.name, ()))) for each in meant]
         key = tuple([(each.name, flags) for each, flags in zip(meant, here, strict=True)])
+        if self._rules_version != self._rules.version:
+            self._rules_version = self._rules.version
+            self._views.clear()
         if key not in self._views:
             self._views[key] = self._make_view(meant, here, models)
         return self._views[key]
+
+    def _is_seen(
+        self, item: ResourceSlice, of_devices: Sequence[NodeChoice], is_meant: IsMeant
+    ) -> bool:
+        """Returns whether a slice is for a node that these choices of nodes include."""
+        if item.counters and self._reading.shows_counters_to_all:
+            return True
+        if item.nodes is not None and is_meant(item.nodes):
+            return True
+        return any(map(is_meant, of_devices))
 
     def _make_view(
         self,
@@ -196,7 +223,7 @@ class Pool:
         if len(current) != wanted:
             if any(each.generation > newest for each in self.ordered):
                 return None
-            everywhere = [each for each in self.ordered if each.generation == newest]
+            everywhere = [each for each in self._counting if each.generation == newest]
             if len(everywhere) != wanted:
                 return PoolView(self.key, PoolStatus.INCOMPLETE, models.shape((), ()), (), self)
             others = tuple(each for each in everywhere if each not in current)
@@ -207,8 +234,10 @@ class Pool:
             if each.generation == newest:
                 own = flags or repeat(True)
                 found += self._models.get(each.name) or _make_models(each, models, own)
-        shape = models.shape(tuple(found), _list_counters(current))
         names = tuple([device.name for each in current for device in each.devices])
+        for at, taints in (self._rules.of(*self.key, names) or {}).items():
+            found[at] = models.taint(found[at], taints)
+        shape = models.shape(tuple(found), _list_counters((*current, *others)))
         return PoolView(self.key, PoolStatus.USABLE, shape, names, self)
 
     def consumption(self, device_name: str) -> Iterable[tuple[CounterName, int]]:
@@ -223,7 +252,7 @@ class Pool:
         """Returns the devices by name, each from the newest slice that has it."""
         found: dict[str, SliceDevice] = {}
         generations: dict[str, int] = {}
-        for each in self.ordered:
+        for each in self._counting:
             for device in each.devices:
                 known = generations.get(device.name, -1)
                 # Of equal names, the last in a slice counts, and the first of slices of one
@@ -246,10 +275,12 @@ def _find_only_node(slices: Mapping[str, ResourceSlice]) -> str:
     return only.nodes if isinstance(only.nodes, str) and not only.counters else ""
 
 
-def _is_relevant(item: ResourceSlice, of_devices: Sequence[NodeChoice], is_meant: IsMeant) -> bool:
-    if item.counters or (item.nodes is not None and is_meant(item.nodes)):
-        return True
-    return any(map(is_meant, of_devices))
+def _has_compatibility_groups(item: ResourceSlice) -> bool:
+    return any(
+        taken.compatibility_groups
+        for device in item.devices
+        for taken in device.consumes_counters or ()
+    )
 
 
 def _device_choice(device: SliceDevice) -> NodeChoice:

@@ -35,7 +35,7 @@ from .device_requests import (
     requests_for_admins,
     selector_faults,
 )
-from .device_slices import SliceRules, pool_name_faults
+from .device_slices import SliceRules, pool_name_faults, taint_faults
 
 _MOST_CONFIGURATIONS = 32
 _MOST_RESULTS = 32
@@ -46,6 +46,24 @@ _ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 _ADMIN_REFUSED = (
     f"admin access to devices requires the `{_ADMIN_LABEL}: true` label on the containing namespace"
 )
+
+
+class TaintRuleRules(KindRules):
+    """The rules of taints for devices. No controller evicts pods by them."""
+
+    status = True
+    generation = True
+
+    def faults(self, item: Json) -> Iterator[Fault]:
+        spec = part(item, "spec")
+        selector, at = part(spec, "deviceSelector"), "spec.deviceSelector"
+        if selector.get("driver") is not None:
+            yield from driver_faults(f"{at}.driver", selector["driver"])
+        if selector.get("pool") is not None:
+            yield from pool_name_faults(f"{at}.pool", selector["pool"])
+        if selector.get("device") is not None:
+            yield from label_name_faults(f"{at}.device", selector["device"])
+        yield from taint_faults("spec.taint", part(spec, "taint"))
 
 
 class DeviceClassRules(KindRules):
@@ -238,6 +256,7 @@ def device_kinds() -> Iterator[ServedKind]:
         "ResourceClaim", ResourceClaimRules(), parts=(STATUS,), columns=_CLAIM_COLUMNS
     )
     yield make_known_kind("ResourceClaimTemplate", ClaimTemplateRules())
+    yield make_known_kind("DeviceTaintRule", TaintRuleRules(), parts=(STATUS,))
     yield make_known_kind(
         "ResourceSlice",
         SliceRules(),

@@ -163,7 +163,7 @@ def _device_place_faults(at: str, device: Json, *, chosen: bool) -> Iterator[Fau
 
 
 def _device_list_faults(at: str, device: Json) -> Iterator[Fault]:
-    yield from list_faults(f"{at}.taints", device.get("taints") or [], _MOST_TAINTS, _taint_faults)
+    yield from list_faults(f"{at}.taints", device.get("taints") or [], _MOST_TAINTS, taint_faults)
     yield from list_faults(
         f"{at}.consumesCounters",
         device.get("consumesCounters") or [],
@@ -276,7 +276,7 @@ def _counter_faults(at: str, counters: Json) -> Iterator[Fault]:
         yield from label_name_faults(f"{at}[{name}]", name)
 
 
-def _taint_faults(at: str, taint: Json) -> Iterator[Fault]:
+def taint_faults(at: str, taint: Json) -> Iterator[Fault]:
     yield from label_key_faults(f"{at}.key", taint.get("key", ""))
     yield from label_value_faults(f"{at}.value", taint.get("value", ""))
     effect = taint.get("effect", "")

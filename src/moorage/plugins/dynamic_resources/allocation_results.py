@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import repeat
 from uuid import UUID, uuid5
+
+import msgspec
 
 from moorage.cluster.devices.pools import PoolView
 from moorage.objects.node_selector import (
@@ -69,16 +72,27 @@ def chosen_asks(claim: CompiledClaim, picks: Sequence[Pick]) -> list[CompiledAsk
 
 def _config(claim: CompiledClaim, picks: Sequence[Pick]) -> Iterator[ConfigResult]:
     asks = chosen_asks(claim, picks)
-    yield from _class_config(asks)
+    repeats = claim.version.repeats_device_config
+    for each in (*_class_config(asks), *_claim_config(claim, asks)):
+        if repeats or not all(_is_named(ask, each.requests or ()) for ask in asks):
+            yield each
+        else:
+            # No names stand for all requests.
+            yield msgspec.structs.replace(each, requests=None)
+
+
+def _is_named(ask: CompiledAsk, requests: Collection[str]) -> bool:
+    return ask.request_name in requests or ask.name in requests
+
+
+def _claim_config(claim: CompiledClaim, asks: Sequence[CompiledAsk]) -> Iterator[ConfigResult]:
     for config in claim.spec.config:
         written = ConfigResult(source="FromClaim", requests=config.requests, opaque=config.opaque)
         if not config.requests:
             yield written
             continue
-        for ask in asks:
-            # kube-scheduler writes a configuration once for every request that it applies to.
-            if ask.request_name in config.requests or ask.name in config.requests:
-                yield written
+        count = sum(_is_named(ask, config.requests) for ask in asks)
+        yield from repeat(written, count if claim.version.repeats_device_config else min(count, 1))
 
 
 def _class_config(asks: Sequence[CompiledAsk]) -> Iterator[ConfigResult]:

@@ -9,6 +9,8 @@ from functools import cached_property
 from moorage.cel import DeviceReads
 from moorage.cluster.devices.device_classes import DeviceClasses
 from moorage.cluster.devices.models import DeviceModel, PoolShape
+from moorage.cluster.devices.taint_rules import RuleTaints
+from moorage.config.kubernetes_versions import KubernetesVersion
 from moorage.objects.device import DeviceClass, DeviceSelector, DeviceTaint
 from moorage.objects.resource_claim import (
     ALL_DEVICES,
@@ -25,6 +27,16 @@ from .selectors import SelectorAnswers, SelectorProblem, look_of
 
 #: Stands for the name of the claim in an error, because equal claims share a result.
 CLAIM = "\0claim\0"
+
+#: Stands for the name of the device in an error, because equal devices share a judgement.
+DEVICE = "\0device\0"
+
+# A hint of kube-scheduler, and the errors to which it is added.
+_MISSING_KEY = "no such key:"
+_HINT = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with "
+    "has() for optional fields"
+)
 
 
 class Judgement(Enum):
@@ -54,6 +66,7 @@ class CompiledAsk:
         name: str,
         device_class: DeviceClass | None,
         answers: SelectorAnswers,
+        version: KubernetesVersion,
     ) -> None:
         #: The name of the request, and the name of this alternative in results.
         self.request_name, self.name = request.name, name
@@ -65,9 +78,12 @@ class CompiledAsk:
         self.count = ask.count
         self.amounts = dict((ask.capacity.requests if ask.capacity else None) or {})
         self._answers = answers
+        self._names_device = version.names_failing_device
         #: The judgements of devices, by what its expressions read of them.
         self._judged: dict[Hashable, Judgement] = {}
         self._masks: dict[PoolShape, tuple[int, int]] = {}
+        #: The first taint of some rules that it does not tolerate.
+        self._untolerated: dict[RuleTaints, DeviceTaint | None] = {}
 
     def problem(self) -> str:
         """Returns why no device can ever be found for it; empty if nothing is wrong."""
@@ -113,10 +129,7 @@ class CompiledAsk:
             return Judgement.NO
         if amounts_of(self.amounts, model, {}) is None:
             return Judgement.NO
-        taints = model.taints
-        if taints and any(not self._tolerates(taint) for taint in taints):
-            return Judgement.TAINTED
-        return Judgement.YES
+        return Judgement.YES if self.find_untolerated(model) is None else Judgement.TAINTED
 
     def _is_selected(self, model: DeviceModel) -> bool:
         assert self.device_class is not None, "a request without a class is never searched for"
@@ -133,11 +146,29 @@ class CompiledAsk:
                 if not self._answers.matches(expression, model.content):
                     return False
             except SelectorProblem as problem:
-                raise SearchError(f"{whose}: selector #{at}: {problem.text}") from None
+                what = f"{whose}: selector #{at}"
+                if self._names_device and not problem.is_compilation:
+                    what += f" on device {DEVICE}"
+                    if _MISSING_KEY in problem.text:
+                        raise SearchError(f"{what}: {problem.text}{_HINT}") from None
+                raise SearchError(f"{what}: {problem.text}") from None
         return True
 
-    def _tolerates(self, taint: DeviceTaint) -> bool:
-        return any(_tolerates(each, taint) for each in self.ask.tolerations or ())
+    def find_untolerated(self, model: DeviceModel) -> DeviceTaint | None:
+        """Returns a taint of a device that it does not tolerate; None if there is none."""
+        for taints in model.rule_taints:
+            # Many devices can have the taints of many rules.
+            if taints not in self._untolerated:
+                self._untolerated[taints] = self._find_untolerated(taints.taints)
+        of_rules = (self._untolerated[taints] for taints in model.rule_taints)
+        return self._find_untolerated(model.taints) or next(filter(None, of_rules), None)
+
+    def _find_untolerated(self, taints: Sequence[DeviceTaint]) -> DeviceTaint | None:
+        tolerations = self.ask.tolerations or ()
+        for taint in taints:
+            if not any(_tolerates(each, taint) for each in tolerations):
+                return taint
+        return None
 
     def masks(self, shape: PoolShape) -> tuple[int, int]:
         """Returns the devices that suit, and those for which an expression fails, as bits."""
@@ -157,6 +188,7 @@ class CompiledAsk:
         """Forgets all judgements of devices."""
         self._judged.clear()
         self._masks.clear()
+        self._untolerated.clear()
 
 
 def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
@@ -182,9 +214,16 @@ class CompiledRequest:
 class CompiledClaim:
     """All requests of a claim, and the constraints on its devices."""
 
-    def __init__(self, spec: ClaimSpec, classes: DeviceClasses, answers: SelectorAnswers) -> None:
+    def __init__(
+        self,
+        spec: ClaimSpec,
+        classes: DeviceClasses,
+        answers: SelectorAnswers,
+        version: KubernetesVersion,
+    ) -> None:
         self.spec = spec
-        self.requests = tuple(_compile(each, classes, answers) for each in spec.requests)
+        self.version = version
+        self.requests = tuple(_compile(each, classes, answers, version) for each in spec.requests)
         self.constraints: tuple[DeviceConstraint, ...] = spec.constraints
         #: Whether the claim or one of its classes configures the devices.
         self.is_configured = bool(spec.config) or any(
@@ -206,11 +245,14 @@ class CompiledClaim:
 
 
 def _compile(
-    request: DeviceRequest, classes: DeviceClasses, answers: SelectorAnswers
+    request: DeviceRequest,
+    classes: DeviceClasses,
+    answers: SelectorAnswers,
+    version: KubernetesVersion,
 ) -> CompiledRequest:
     if request.exactly is not None:
         found = classes.get(request.exactly.device_class_name)
-        ask = CompiledAsk(request, request.exactly, request.name, found, answers)
+        ask = CompiledAsk(request, request.exactly, request.name, found, answers, version)
         return CompiledRequest((ask,), False)
     alternatives = request.first_available or ()
     return CompiledRequest(
@@ -221,6 +263,7 @@ def _compile(
                 f"{request.name}/{each.name}",
                 classes.get(each.device_class_name),
                 answers,
+                version,
             )
             for each in alternatives
         ),

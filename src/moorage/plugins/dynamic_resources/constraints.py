@@ -74,6 +74,27 @@ class _Match(ConstraintState):
 
 
 class _Distinct(ConstraintState):
+    """All devices must differ."""
+
+    def __init__(self, constraint: DeviceConstraint) -> None:
+        super().__init__(constraint)
+        self._values: list[_Value] = []
+
+    def _add(self, ask: CompiledAsk, value: _Value) -> bool:
+        if self._values and (value is None or value in self._values):
+            return False
+        self._values.append(value)
+        return True
+
+    def _remove(self, ask: CompiledAsk) -> None:
+        self._values.pop()
+
+    @property
+    def state(self) -> Hashable:
+        return frozenset(self._values)
+
+
+class _LatestDistinct(ConstraintState):
     """Devices must differ, by the rule of kube-scheduler 1.36: it keeps one value per request.
 
     This is the value of the latest device. Removing a device of the request drops the value.
@@ -97,11 +118,12 @@ class _Distinct(ConstraintState):
         return tuple(sorted(self._values.items(), key=lambda pair: pair[0]))
 
 
-def track(constraints: Sequence[DeviceConstraint]) -> tuple[ConstraintState, ...]:
+def track(claim: CompiledClaim) -> tuple[ConstraintState, ...]:
     """Returns the constraints of a claim, in the state in which it has no devices yet."""
+    distinct = _LatestDistinct if claim.version.keeps_latest_distinct else _Distinct
     return tuple(
-        _Match(each) if each.match_attribute is not None else _Distinct(each)
-        for each in constraints
+        _Match(each) if each.match_attribute is not None else distinct(each)
+        for each in claim.constraints
     )
 
 

@@ -160,7 +160,9 @@ class _PlanAdvice:
         """Returns how many of the rows would have devices if a claim asked for something else."""
         specs = [claim.spec for claim in self._plan.claims]
         specs[at] = other
-        plan = ClaimPlans().plan(tuple(specs), self._nodes.devices.classes)
+        plan = ClaimPlans(self._plan.claims[at].version).plan(
+            tuple(specs), self._nodes.devices.classes
+        )
         return int(self._outcomes(plan, self._rows).where(AllocationFound.DEVICES).sum())
 
 
@@ -219,7 +221,8 @@ def _other_cause(ask: CompiledAsk, device: _Candidate) -> str:
     except SearchError:
         return "break an expression"
     if judgement is Judgement.TAINTED:
-        taint = model.taints[0]
+        taint = ask.find_untolerated(model)
+        assert taint is not None, "a judged device is tainted by something"
         return f"tainted {taint.key}={taint.value}:{taint.effect}"
     if judgement is Judgement.NO:
         return _TOO_SMALL

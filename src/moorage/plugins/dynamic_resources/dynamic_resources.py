@@ -102,7 +102,7 @@ class DynamicResources(
     ) -> None:
         self._args = args or DynamicResourcesArgs()
         self._version = version
-        self._plans = ClaimPlans()
+        self._plans = ClaimPlans(version)
         self._nodes: Nodes | None = None
         #: The answer for every pod without claims.
         self._has_nothing = self._release_nothing("no new claims to deallocate")
@@ -343,6 +343,8 @@ class DynamicResources(
             on(Resource.NODE, nodes),
             on(Resource.DEVICE_CLASS, add_or_update),
             on(Resource.RESOURCE_SLICE, add_or_update),
+            # In kube-scheduler rules change slices. One that comes only adds a taint.
+            on(Resource.DEVICE_TAINT_RULE, Action.UPDATE | Action.DELETE),
             on(Resource.RESOURCE_CLAIM, add_or_update, self._after_claim_change),
             # kube-scheduler 1.36 does not wake pods when deleting a claim frees devices.
             on(Resource.RESOURCE_CLAIM, Action.DELETE, self._after_claim_is_gone),

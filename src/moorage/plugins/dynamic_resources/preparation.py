@@ -14,6 +14,7 @@ from moorage.cluster.derived import Recent
 from moorage.cluster.devices.claims import DecidedClaim, ResourceClaims, extended_uid
 from moorage.cluster.devices.device_classes import DeviceClasses
 from moorage.cluster.devices.groups import RowGroups
+from moorage.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from moorage.framework.status import Code, Rejected, unresolvable
 from moorage.objects.node_selector import Malformed, NodeTerm, compile_term
 from moorage.objects.pod import Pod
@@ -41,18 +42,20 @@ MOST_STEPS_OF_POD = 200_000
 class ClaimPlans:
     """The plans for claims, by what the claims ask for."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: KubernetesVersion = DEFAULT_VERSION) -> None:
+        #: The version of Kubernetes whose rules for claims are followed.
+        self.version = version
         self._answers = SelectorAnswers()
         self._claims: Recent[ClaimSpec, CompiledClaim] = Recent(_MOST_PLANS)
         self._plans: Recent[tuple[ClaimSpec, ...], ClaimsPlan] = Recent(_MOST_PLANS)
-        self._version = -1
+        self._classes_version = -1
 
     def plan(self, specs: tuple[ClaimSpec, ...], classes: DeviceClasses) -> ClaimsPlan:
         """Returns the plan for claims with these specs, in this order."""
-        if self._version != classes.version:
+        if self._classes_version != classes.version:
             # A class may select other devices now.
             self._begin_anew()
-            self._version = classes.version
+            self._classes_version = classes.version
         plan = self._plans.find(specs)
         if plan is None:
             if sum(map(len, self._plans)) > _MOST_KNOWN:
@@ -68,7 +71,7 @@ class ClaimPlans:
     def _compile(self, spec: ClaimSpec, classes: DeviceClasses) -> CompiledClaim:
         known = self._claims.find(spec)
         if known is None:
-            known = CompiledClaim(spec, classes, self._answers)
+            known = CompiledClaim(spec, classes, self._answers, self.version)
             self._claims.put(spec, known)
         return known
 

@@ -18,7 +18,7 @@ from moorage.cluster.devices.groups import SeenPool
 from moorage.cluster.devices.models import DeviceModel
 from moorage.cluster.devices.pools import PoolStatus
 
-from .asks import CLAIM, CompiledAsk, CompiledClaim, Judgement, SearchError
+from .asks import CLAIM, DEVICE, CompiledAsk, CompiledClaim, Judgement, SearchError
 from .capacities import amounts_of
 from .constraints import ConstraintState, track
 
@@ -136,7 +136,7 @@ class DeviceSearch:
     def _prepare(self, number: int, claim: CompiledClaim) -> None:
         try:
             least = sum(
-                min((self._count(ask) for ask in request.asks), default=0)
+                min((self._count(number, ask) for ask in request.asks), default=0)
                 for request in claim.requests
             )
             if least > MOST_RESULTS:
@@ -152,9 +152,9 @@ class DeviceSearch:
                     )
         except SearchError as error:
             raise _about(number, error) from None
-        self._constraints.append(track(claim.constraints))
+        self._constraints.append(track(claim))
 
-    def _count(self, ask: CompiledAsk) -> int:
+    def _count(self, number: int, ask: CompiledAsk) -> int:
         problem = ask.problem()
         if problem:
             raise SearchError(problem)
@@ -170,16 +170,20 @@ class DeviceSearch:
                     f"claim {CLAIM}, request {ask.own_name}: asks for all devices, "
                     f"but resource pool {'/'.join(view.key)} is currently {state}"
                 )
-            meant += [each for each in self._candidates[begin:end] if self._is_meant(ask, each)]
+            meant += [
+                each for each in self._candidates[begin:end] if self._is_meant(number, ask, each)
+            ]
             begin = end
         return len(meant)
 
-    def _is_meant(self, ask: CompiledAsk, candidate: Candidate) -> bool:
+    def _is_meant(self, number: int, ask: CompiledAsk, candidate: Candidate) -> bool:
         self._step()
-        if ask.judge(candidate.model) is Judgement.NO:
+        if self._judge(ask, candidate) is Judgement.NO:
             return False
         taken = candidate.taken_amounts
-        return not taken or self._find_amounts(ask, candidate.model, taken) is not None
+        if not taken or not self._claims[number].version.leaves_out_full_devices:
+            return True
+        return self._find_amounts(ask, candidate.model, taken) is not None
 
     # The search itself
 
@@ -261,9 +265,20 @@ class DeviceSearch:
 
     def _suits(self, claim: int, ask: CompiledAsk, candidate: Candidate) -> bool:
         try:
-            return ask.judge(candidate.model) is Judgement.YES
+            return self._judge(ask, candidate) is Judgement.YES
         except SearchError as error:
             raise _about(claim, error) from None
+
+    def _judge(self, ask: CompiledAsk, candidate: Candidate) -> Judgement:
+        """Judges a device. An error names the device."""
+        try:
+            return ask.judge(candidate.model)
+        except SearchError as error:
+            raise SearchError(error.text.replace(DEVICE, self._name(candidate))) from None
+
+    def _name(self, candidate: Candidate) -> str:
+        view, _ = self._pools[candidate.pool]
+        return "/".join((*view.key, view.names[candidate.place]))
 
     def _kind(self, candidate: Candidate) -> Hashable | None:
         """Returns a value that equally good devices share; None if the device is not compared."""
@@ -381,11 +396,9 @@ class DeviceSearch:
             for earlier in constraints[:at]:
                 earlier.remove(ask)
             if must:
-                view, _ = self._pools[candidate.pool]
-                device = "/".join((*view.key, view.names[candidate.place]))
                 text = (
-                    f"claim {CLAIM}, request {ask.own_name}: cannot add device {device} "
-                    "because a claim constraint would not be satisfied"
+                    f"claim {CLAIM}, request {ask.own_name}: cannot add device "
+                    f"{self._name(candidate)} because a claim constraint would not be satisfied"
                 )
                 raise _about(claim, SearchError(text))
             return False

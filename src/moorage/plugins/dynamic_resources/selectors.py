@@ -28,6 +28,8 @@ _STEPS_PER_DEVICE = 30
 #: The cost of compiling an expression, in such steps for each character.
 _STEPS_PER_CHARACTER = 3
 
+_COMPILATION = "CEL compile error: "
+
 # The most characters of a short expression.
 _SHORT = 100
 
@@ -42,6 +44,8 @@ class SelectorProblem(Exception):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
+        #: Whether it fails for every device, because it cannot be compiled.
+        self.is_compilation = text.startswith(_COMPILATION)
 
 
 class AnswersSpentError(Exception):
@@ -125,7 +129,7 @@ class SelectorAnswers:
 
     def _ask(self, selector: Selector, content: DeviceContent) -> tuple[bool, str]:
         if selector.problem:
-            return False, f"CEL compile error: {selector.problem}"
+            return False, f"{_COMPILATION}{selector.problem}"
         meter = Meter(MOST_STEPS)
         try:
             return selector.matches(view_of(content, selector.reads), meter), ""
