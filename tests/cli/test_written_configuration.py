@@ -57,7 +57,9 @@ def test_it_says_what_is_the_default(version: str, suffix: str, switched: bool) 
     (found,), (usual,) = read.profiles, default(known, gates).profiles
     if version == "1.37":
         # This is written out, and it is the shape of those who give none.
-        args = msgspec.structs.replace(usual.args["VolumeBinding"], shape=SHAPE)
+        args = usual.args["VolumeBinding"]
+        assert args is not None
+        args = msgspec.structs.replace(args, shape=SHAPE)
         usual = msgspec.structs.replace(usual, args={**usual.args, "VolumeBinding": args})
     assert found == usual
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moorage.objects.kinds import Object
 from moorage.objects.node import Node
 from moorage.testing.builders import node, pod
 from moorage.testing.driver import Driver, bindings
@@ -42,7 +43,10 @@ def test_requests_do_not_fill_a_domain_where_none_of_the_resource_is_offered() -
 
 def test_a_domain_is_fuller_once_its_node_offers_what_is_requested_there() -> None:
     nodes = rack("n1", "a", cpu=4, memory=0), rack("n2", "a", cpu=4, memory="8Gi")
-    first = [gang("g", 1, topology_key="rack"), *members("g", 1, cpu="10m", memory="1Mi")]
+    first: list[Object] = [
+        gang("g", 1, topology_key="rack"),
+        *members("g", 1, cpu="10m", memory="1Mi"),
+    ]
     full = [pod("cpus", cpu=1, node="n3"), *crowded(8, "n1")]
     driver = drive_gangs(*nodes, rack("n3", "b", cpu=4, memory="8Gi"), *full, *first)
     assert place(driver, "g") == {"n3"}
