@@ -15,6 +15,8 @@ from msgspec.structs import replace
 
 from .meta import Condition, ObjectMeta, Wire, seconds
 from .pod import Pod
+from .quantity import Quantity
+from .resources import PODS, Amounts, native
 
 V1BETA1 = "scheduling.k8s.io/v1beta1"
 V1ALPHA2 = "scheduling.k8s.io/v1alpha2"
@@ -66,6 +68,7 @@ class _GroupSpec(Wire, frozen=True):
     parent_composite_pod_group_name: str = ""
     #: Of scheduler-plugins.
     min_member: int | None = None
+    min_resources: dict[str, Quantity] | None = None
     schedule_timeout_seconds: int | None = None
 
 
@@ -98,6 +101,8 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     priority: int | None = None
     #: The node label that the API requires to be the same for all members; see `domain_key`.
     topology_key: str = ""
+    #: What must be free in the cluster before any member is tried.
+    min_resources: Amounts = ()
     #: Whether evicting one member means to evict them all.
     is_evicted_whole: bool = False
     #: The composite group that it is a part of.
@@ -114,17 +119,19 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def of(cls, wire: _WirePodGroup, api_version: str = "") -> PodGroup:
         """Reads a group; the items of a list leave out their version, which is given then."""
         meta, spec = wire.metadata, wire.spec
+        version = api_version or wire.api_version or V1BETA1
         gang = spec.scheduling_policy.gang if spec.scheduling_policy is not None else None
         count = spec.min_member if gang is None else gang.min_count
         return cls(
             namespace=meta.namespace or "default",
             name=meta.name,
             uid=meta.uid or f"{meta.namespace or 'default'}/{meta.name}",
-            api_version=api_version or wire.api_version or V1BETA1,
+            api_version=version,
             min_count=max(1, count or 1),
             is_gang=count is not None,
             priority=spec.priority,
             topology_key=_topology_key(spec),
+            min_resources=_min_resources(spec) if version == COSCHEDULING else (),
             is_evicted_whole=_is_evicted_whole(spec.disruption_mode),
             parent=spec.parent_composite_pod_group_name,
             annotations=_own_annotations(meta.annotations or {}),
@@ -240,6 +247,11 @@ def _topology_key(spec: _GroupSpec) -> str:
     constraints = spec.scheduling_constraints
     keys = constraints.topology if constraints is not None else None
     return keys[0].key if keys else ""
+
+
+def _min_resources(spec: _GroupSpec) -> Amounts:
+    asked = spec.min_resources or {}
+    return tuple((name, native(name, nanos)) for name, nanos in asked.items() if name != PODS)
 
 
 def _is_evicted_whole(mode: str | dict[str, Any] | None) -> bool:

@@ -29,9 +29,11 @@ from .group_result import (
     GroupStatus,
     MemberResult,
     error,
+    unschedulable,
 )
 from .group_search import search
 from .member_fits import Look
+from .minimum_resources import find_gap
 from .topology_levels import place_by_levels
 from .trial import Trial
 
@@ -186,6 +188,9 @@ class GroupDecider:
         )
         if fault is not None:
             return GroupDecision(group, members, GroupResult(error(fault)), trial)
+        gap = find_gap(group, self.cluster.nodes)
+        if gap is not None:
+            return GroupDecision(group, members, GroupResult(unschedulable(gap)), trial)
         prefer = place_by_levels if group.preferred_keys and not is_literal else None
         with_topology = self.settings.topology or bool(group.own_topology_key)
         cycle = GroupCycle(
