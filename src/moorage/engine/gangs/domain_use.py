@@ -32,7 +32,7 @@ _ALWAYS = (*NEVER_ZERO, EPHEMERAL_STORAGE)
 # Sums beyond this are worked with as Python's integers.
 _MOST_EXACT = 2**55
 
-_ALLOCATABLE = int(Change.ALLOCATABLE)
+_ALLOCATABLE, _REQUESTED = int(Change.ALLOCATABLE), int(Change.REQUESTED)
 
 
 def measure_fullness(
