@@ -12,6 +12,7 @@ from moorage.engine.registry import registry
 from moorage.framework.profile import known_plugins
 from tests.cli.invoking import Moorage
 from tests.live.control_plane import binaries
+from tests.patience import PATIENCE_SECONDS
 
 WRITTEN = Path(__file__).with_name("written-by-kube-scheduler.yaml")
 KUBECONFIG = """
@@ -22,7 +23,6 @@ users: [{name: u, user: {}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 """
-_SECONDS = 60
 
 
 def test_it_says_what_is_the_default() -> None:
@@ -49,7 +49,7 @@ def test_kube_scheduler_writes_the_same_today(tmp_path: Path) -> None:
     kubeconfig.write_text(KUBECONFIG)
     command = [str(program), "--kubeconfig", str(kubeconfig), "--write-config-to", str(written)]
 
-    subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_SECONDS)
 
     assert written.read_text().replace(f"kubeconfig: {kubeconfig}", 'kubeconfig: ""') == (
         WRITTEN.read_text()
