@@ -15,6 +15,7 @@ from moorage.framework.profile import known_plugins
 from moorage.plugins.volumes.volume_binding import SHAPE
 from tests.cli.invoking import Moorage
 from tests.live.control_plane import binaries
+from tests.patience import PATIENCE_SECONDS
 
 #: By the gates that were switched on, as 1.36 and 1.37 know them.
 GATES = {
@@ -38,7 +39,6 @@ users: [{name: u, user: {}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 """
-_SECONDS = 60
 
 
 def written(version: str, suffix: str) -> Path:
@@ -88,7 +88,7 @@ def test_kube_scheduler_writes_the_same_today(tmp_path: Path, version: str, suff
     if GATES[suffix][version]:
         command += ["--feature-gates", GATES[suffix][version]]
 
-    subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_SECONDS)
 
     assert file.read_text().replace(f"kubeconfig: {kubeconfig}", 'kubeconfig: ""') == (
         written(version, suffix).read_text()

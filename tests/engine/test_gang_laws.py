@@ -172,7 +172,7 @@ SIZE = st.integers(2, 5)
 DEEDS = ["step", "step", "bind", "fail", "delete", "wait", "restart"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(SIZE, min_size=2, max_size=4),
     st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 3), SIZE), max_size=20),
@@ -381,7 +381,7 @@ class RackedCluster:
 RACK_DEEDS = ["place", "place", "place", "remove", "resize", "cordon", "move"]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(st.sampled_from(RACK_DEEDS), st.integers(0, 6), st.integers(1, 4)),
@@ -434,7 +434,7 @@ class TwinClusters:
 TWIN_DEEDS = ["gang", "gang", "gang", "larger gang", "pod", "remove"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.sampled_from(TWIN_DEEDS), st.integers(0, 6), st.integers(1, 4)),

@@ -14,11 +14,12 @@ import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, expect
 
 from moorage.web import PageAccess, StatusPage as ServedPage
+from tests.browsers import open_context
 from tests.builders import node, pod
 from tests.device_builders import resource_slice
 from tests.engine.driver import Driver, driver
 from tests.engine.gangs import drive_gangs, gang, members
-from tests.patience import PATIENCE_SECONDS, until
+from tests.patience import until
 from tests.ports import free_port
 from tests.web.cluster_show import Show
 from tests.web.serving import serving
@@ -34,8 +35,7 @@ EVIL = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 @asynccontextmanager
 async def looking(browser: Browser, address: str, **options: Any) -> AsyncIterator[Page]:
     """The page, on which no script may fail and no policy be violated."""
-    context = await browser.new_context(**options)
-    context.set_default_timeout(1_000 * PATIENCE_SECONDS)
+    context = await open_context(browser, **options)
     page = await context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
