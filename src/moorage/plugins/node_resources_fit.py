@@ -193,6 +193,8 @@ class NodeResourcesFit(
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Need:
         need = self._need(pod)
+        if not may_use_devices(pod):
+            return need
         by_devices = mapped_resources(pod, nodes.devices.classes)
         return replace(need, by_devices=frozenset(by_devices)) if by_devices else need
 
