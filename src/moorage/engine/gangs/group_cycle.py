@@ -217,11 +217,11 @@ class GroupCycle(msgspec.Struct, frozen=True):
 
     def _run_best(self, domains: Sequence[Domain]) -> GroupResult | None:
         """Tries only the domain that is best by counting; None if counting does not decide it."""
-        trial, scheduled = self.trial, self._scheduled
-        kept = self._find_kept(domains, scheduled)
+        trial = self.trial
+        kept = self._find_kept(domains)
         best = None if kept is None else kept.find(trial.nodes)
         if best is None:
-            best = self._count_domains(domains, scheduled)
+            best = self._count_domains(domains)
             if best is None:
                 return None
             if kept is not None and best.feasible:
@@ -239,8 +239,11 @@ class GroupCycle(msgspec.Struct, frozen=True):
             kept.fill(trial.nodes)
         return result
 
-    def _find_kept(self, domains: Sequence[Domain], scheduled: int) -> KeptDomain | None:
-        """Returns the kept best domain for gangs like this one; None if none can be kept."""
+    def _find_kept(self, domains: Sequence[Domain]) -> KeptDomain | None:
+        """Returns the kept best domain for gangs like this one; None if none can be kept.
+
+        A gang with members on nodes has no other domain than theirs.
+        """
         nodes, profile, pod = self.trial.nodes, self.trial.profile, self.members[0]
         key, size = self.group.domain_key, len(self.members)
         if self.look is None or not has_all(domains, key, nodes):
@@ -250,14 +253,14 @@ class GroupCycle(msgspec.Struct, frozen=True):
             return None
         like = id(known.bits), id(pod.spec), nodes.resources_version
         return nodes.derived.get(
-            ("best domain", *like, key, size, scheduled, self.group.min_count),
+            ("best domain", *like, key, size, self.group.min_count),
             lambda: KeptDomain(pod, known.bits, size, topology.scored_resources(profile), nodes),
         )
 
-    def _count_domains(self, domains: Sequence[Domain], scheduled: int) -> BestDomain | None:
+    def _count_domains(self, domains: Sequence[Domain]) -> BestDomain | None:
         """Counts how many members domains take, and which is best; None if only trying can tell."""
         nodes, profile = self.trial.nodes, self.trial.profile
-        question = topology.ask_about_domains(self.members[0], self.group, profile, scheduled)
+        question = topology.ask_about_domains(self.members[0], self.group, profile, self._scheduled)
         counts = count_members(self.members, domains, profile, nodes, question.key, self.look)
         if counts is None:
             return None
