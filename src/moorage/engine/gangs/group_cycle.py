@@ -216,7 +216,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
     def _run_best(self, domains: Sequence[Domain]) -> GroupResult | None:
         """Tries only the domain that is best by counting; None if counting does not decide it."""
         trial = self.trial
-        best = self._count_domains(domains, self._scheduled)
+        best = self._count_domains(domains)
         if best is None:
             return None
         rejected = len(domains) - best.feasible
@@ -230,10 +230,10 @@ class GroupCycle(msgspec.Struct, frozen=True):
             return None
         return result
 
-    def _count_domains(self, domains: Sequence[Domain], scheduled: int) -> BestDomain | None:
+    def _count_domains(self, domains: Sequence[Domain]) -> BestDomain | None:
         """Counts how many members domains take, and which is best; None if only trying can tell."""
         nodes, profile = self.trial.nodes, self.trial.profile
-        question = topology.ask_about_domains(self.members[0], self.group, profile, scheduled)
+        question = topology.ask_about_domains(self.members[0], self.group, profile, self._scheduled)
         counts = count_members(self.members, domains, profile, nodes, question.key, self.look)
         if counts is None:
             return None
