@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from moorage.config import FeatureGates, default, load
 from moorage.config.kubernetes_versions import VERSIONS, read_version
 from moorage.engine.registry import registry
 from moorage.framework.profile import known_plugins
+from moorage.plugins.volumes.volume_binding import SHAPE
 from tests.cli.invoking import Moorage
 from tests.live.control_plane import binaries
 
@@ -52,7 +54,14 @@ def test_it_says_what_is_the_default(version: str, suffix: str, switched: bool) 
 
     read = load(written(version, suffix).read_bytes(), known=known, gates=gates)
 
-    assert read.profiles == default(known, gates).profiles
+    (found,), (usual,) = read.profiles, default(known, gates).profiles
+    if version == "1.37":
+        # This is written out, and it is the shape of those who give none.
+        args = usual.args["VolumeBinding"]
+        assert args is not None
+        args = msgspec.structs.replace(args, shape=SHAPE)
+        usual = msgspec.structs.replace(usual, args={**usual.args, "VolumeBinding": args})
+    assert found == usual
 
 
 @pytest.mark.parametrize(("version", "suffix"), FILES)

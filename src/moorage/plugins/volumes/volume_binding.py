@@ -52,7 +52,7 @@ _NO_SUCH_VOLUME = Reason(
 )
 
 # By default, a node scores higher the less of its storage the pod would use.
-_SHAPE = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
+SHAPE = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
 
 
 class VolumeBindingArgs(Wire, frozen=True):
@@ -91,7 +91,7 @@ class VolumeBinding(
 
     def __init__(self, args: VolumeBindingArgs | None = None, *, scores: bool = False) -> None:
         self._args = args or VolumeBindingArgs()
-        self._scoring = CapacityScore(self._args.shape or _SHAPE) if scores else None
+        self._scoring = CapacityScore(self._args.shape or SHAPE) if scores else None
 
     @classmethod
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
