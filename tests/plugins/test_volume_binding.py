@@ -149,13 +149,26 @@ def test_bound_claims(claims: list[str], rejected: dict[str, tuple[str, ...]]) -
         pytest.param({}, False, id="an empty term"),
         pytest.param(
             {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node"]}]},
-            False,
-            id="a name is never matched",
+            True,
+            id="a name that is the node's",
+        ),
+        pytest.param(
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["other"]}]},
+            True,
+            id="a name that is another's",
         ),
         pytest.param(
             {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["node"]}]},
             True,
-            id="nor does a name exclude",
+            id="a name that excludes",
+        ),
+        pytest.param(
+            {
+                "matchExpressions": [{"key": "absent", "operator": "Exists"}],
+                "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node"]}],
+            },
+            False,
+            id="labels besides a name",
         ),
     ],
 )

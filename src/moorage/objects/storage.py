@@ -286,16 +286,12 @@ StorageObject = (
 
 
 def _volume_terms(rule: NodeSelector) -> Terms:
-    return tuple(_drop_name(compile_term(term)) for term in rule.node_selector_terms)
+    return tuple(_drop_names(compile_term(term)) for term in rule.node_selector_terms)
 
 
-def _drop_name(term: NodeTerm | Malformed | None) -> NodeTerm | Malformed | None:
-    # Volumes are matched with the labels of a node alone, as if it had no name.
-    if not isinstance(term, NodeTerm) or not (term.names or term.other_names):
-        return term
-    if term.names:
-        return Malformed(("matchFields: a node is matched without its name",))
-    return NodeTerm(term.requirements)
+def _drop_names(term: NodeTerm | Malformed | None) -> NodeTerm | Malformed | None:
+    # Volumes are matched with the labels of a node alone: what a term says of names is ignored.
+    return NodeTerm(term.requirements) if isinstance(term, NodeTerm) else term
 
 
 def _source(spec: _VolumeSpec, labels: Mapping[str, str]) -> Attachable | None:
