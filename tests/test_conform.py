@@ -22,7 +22,7 @@ RECORDED_FROM_NEW = sorted((GOLDEN / NEW.name).glob("*.jsonl.gz"))
 
 
 def test_there_are_recordings() -> None:
-    assert len(RECORDED) == 22
+    assert len(RECORDED) == 23
     assert len(RECORDED_FROM_NEW) == 2
 
 

@@ -11,7 +11,6 @@ from .csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from .in_tree import Attachable, Sources, Terms, migrated_terms
 from .lazy_property import lazy_property
 from .meta import ObjectMeta, OwnerReference, Wire
-from .node import BETA_ZONE, ZONE
 from .node_selector import (
     Malformed,
     NodeRequirement,
@@ -304,8 +303,7 @@ def _source(spec: _VolumeSpec, labels: Mapping[str, str]) -> Attachable | None:
         spec.cinder,
         spec.portworx_volume,
     )
-    zones = labels.get(ZONE) or labels.get(BETA_ZONE)
-    return sources.attachable(zones) if zones else sources.attachable()
+    return sources.attachable(labels)
 
 
 def _topology(written: _TopologyTerm) -> NodeTerm | None:
