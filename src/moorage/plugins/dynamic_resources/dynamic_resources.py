@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
 from moorage.cluster.devices.claims import extended_uid
 from moorage.config import Duration, FeatureGates
-from moorage.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from moorage.config.plugin_sets import IN_TREE
 from moorage.framework.advice import Advice, Advise
 from moorage.framework.attempt import Failed
@@ -96,20 +95,19 @@ class DynamicResources(
     reduces = Reduction.LARGEST
 
     def __init__(
-        self,
-        args: DynamicResourcesArgs | None = None,
-        version: KubernetesVersion = DEFAULT_VERSION,
+        self, args: DynamicResourcesArgs | None = None, gates: FeatureGates | None = None
     ) -> None:
         self._args = args or DynamicResourcesArgs()
-        self._version = version
-        self._plans = ClaimPlans(version)
+        gates = gates or FeatureGates()
+        self._version = gates.version
+        self._plans = ClaimPlans(gates)
         self._nodes: Nodes | None = None
         #: The answer for every pod without claims.
         self._has_nothing = self._release_nothing("no new claims to deallocate")
 
     @classmethod
     def create(cls, args: Any, gates: FeatureGates) -> Self:
-        return cls(args, gates.version)
+        return cls(args, gates)
 
     def see_cluster(self, nodes: Nodes) -> None:
         self._nodes = nodes
