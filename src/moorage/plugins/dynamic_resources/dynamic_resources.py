@@ -15,6 +15,8 @@ from moorage.config import Duration, FeatureGates
 from moorage.config.plugin_sets import IN_TREE
 from moorage.framework.advice import Advice, Advise
 from moorage.framework.attempt import Failed
+from moorage.framework.device_writes import ClaimRelease
+from moorage.framework.gang_points import ReleaseClaims
 from moorage.framework.plugin import (
     UNSIGNABLE,
     Filter,
@@ -82,6 +84,7 @@ class DynamicResources(
     Score[PreparedClaims],
     Reserve,
     PreBind,
+    ReleaseClaims,
     Sign,
     Advise[PreparedClaims],
 ):
@@ -228,6 +231,13 @@ class DynamicResources(
             return NoRemedy(Code.UNRESOLVABLE, (text,))
         found = find_release(prepared, failed, nodes, self.name)
         return self._release_nothing("still not schedulable") if found is None else found
+
+    def find_release(self, pod: Pod, failed: Failed, nodes: Nodes) -> ClaimRelease | None:
+        prepared = failed.pre_filtered.prepared.get(self.name)
+        if not isinstance(prepared, PreparedClaims):
+            return None
+        found = find_release(prepared, failed, nodes, self.name)
+        return None if found is None else found.release
 
     def _release_nothing(self, why: str) -> NoRemedy:
         return NoRemedy(Code.UNSCHEDULABLE, (why,) if self._version.tells_of_no_release else ())
