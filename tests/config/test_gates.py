@@ -100,7 +100,6 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
                 "PodGroupPreemptionPolicy",
                 "DRADerivedAttributes",
                 "DRADeviceCompatibilityGroups",
-                "DRAFractionalCapacityRange",
                 "DRAListTypeAttributes",
                 "DRAOptionalNodeOperations",
                 "InPlacePodVerticalScalingSchedulerPreemption",

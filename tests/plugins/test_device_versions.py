@@ -52,7 +52,9 @@ def known(*objects: Any, reading: SliceReading | None = None) -> Cluster:
 
 def find(made: Cluster, version: KubernetesVersion, *asked: Any, **parts: Any) -> list[str] | str:
     """Returns the devices that a claim gets on the first node, or what was found instead."""
-    plan = ClaimPlans(version).plan((claim("c", *asked, **parts).spec,), made.nodes.devices.classes)
+    plan = ClaimPlans(FeatureGates(version)).plan(
+        (claim("c", *asked, **parts).spec,), made.nodes.devices.classes
+    )
     views = made.nodes.device_groups.views("n1", 0)
     outcome = plan.outcome_on(made.nodes.device_groups, 0)
     if outcome.found is not AllocationFound.DEVICES:
@@ -186,7 +188,7 @@ def write_config(
     made = known(resource_slice("n1", 4))
     made.put_device(device_class(config=[*of_class]))
     spec = claim("c", *asked, config=[*config]).spec
-    plan = ClaimPlans(version).plan((spec,), made.nodes.devices.classes)
+    plan = ClaimPlans(FeatureGates(version)).plan((spec,), made.nodes.devices.classes)
     views = made.nodes.device_groups.views("n1", 0)
     picks = plan.outcome_on(made.nodes.device_groups, 0).picks
     allocation = make_allocation(plan.claims[0], picks, views, "n1", "uid")

@@ -42,7 +42,7 @@ _KUBERNETES = {
     "DRADeviceTaintRules": _Stage.OFF,
     "DRADeviceTaints": _Stage.FIXED,
     "DRAExtendedResource": _Stage.FIXED,
-    "DRAFractionalCapacityRange": _Stage.NOT_YET,
+    "DRAFractionalCapacityRange": _Stage.OFF,
     "DRAListTypeAttributes": _Stage.NOT_YET,
     "DRANodeAllocatableResources": _Stage.NOT_YET,
     "DRAOptionalNodeOperations": _Stage.NOT_YET,

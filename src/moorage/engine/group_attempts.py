@@ -21,7 +21,15 @@ from moorage.queue.queued_group import QueuedGroup
 from moorage.queue.queued_pod import QueuedPod
 
 from . import actions, budget
-from .actions import Action, EvictPod, PatchPodGroupStatus, PodGroupCondition, PodRef, RecordEvent
+from .actions import (
+    Action,
+    EvictPod,
+    PatchPodGroupStatus,
+    PodGroupCondition,
+    PodRef,
+    RecordEvent,
+    ReleaseClaim,
+)
 from .attempts import Attempts
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from .gangs.gang_diagnosis import diagnose
@@ -199,8 +207,7 @@ class GroupAttempts:
         self._observer.group_tried(profile.name, result, members[0].began)
         if code is _SUCCESS:
             self._observer.group_placed(profile.name, decision.way)
-        if decision.remedy is not None:
-            self._evict(decision, profile, now)
+        self._help(decision, profile, now)
         self._protector.consider(decision, entry, now)
         self._partial.consider(decision, now)
         is_error = code is _ERROR
@@ -217,6 +224,13 @@ class GroupAttempts:
         if len(decision.trial.placements) < len(members):
             for pod, failure in decision.failures():
                 self._attempts.fail_member(members[pod.uid], profile, failure)
+
+    def _help(self, decision: GroupDecision, profile: Profile, now: float) -> None:
+        """Asks for what may make room for a group that was refused."""
+        for pod, release in decision.releases():
+            self._emit(ReleaseClaim(PodRef.to(pod), release))
+        if decision.remedy is not None:
+            self._evict(decision, profile, now)
 
     def _keep(
         self,

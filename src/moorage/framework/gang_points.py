@@ -6,6 +6,11 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from moorage.cluster import Nodes
+from moorage.objects.pod import Pod
+
+from .attempt import Failed
+from .device_writes import ClaimRelease
 from .plugin import Plugin, Preempt
 from .profile import Profile
 from .wakeups import Action, ClusterEvent
@@ -33,6 +38,14 @@ class CountRoom(Plugin):
         return False
 
 
+class ReleaseClaims(Plugin):
+    """Releases devices that members of a gang keep in vain."""
+
+    @abstractmethod
+    def find_release(self, pod: Pod, failed: Failed, nodes: Nodes) -> ClaimRelease | None:
+        """Returns what to release for a member that fits nowhere; None if nothing helps it."""
+
+
 class ProtectGangs(Plugin):
     """Keeps other pods off nodes whose room is kept for a gang. The engine chooses the nodes.
 
@@ -46,6 +59,11 @@ class ProtectGangs(Plugin):
 def find_room_counter(profile: Profile) -> CountRoom | None:
     """Returns the plugin that counts the room on nodes; None if a profile has none."""
     return _find(profile, CountRoom)  # type: ignore[type-abstract]
+
+
+def find_releaser(profile: Profile) -> ReleaseClaims | None:
+    """Returns the plugin that releases devices; None if a profile has none."""
+    return _find(profile, ReleaseClaims, profile.post_filter)  # type: ignore[type-abstract]
 
 
 def find_protection(profile: Profile) -> ProtectGangs | None:

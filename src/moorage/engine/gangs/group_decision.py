@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -10,7 +10,9 @@ import msgspec
 from moorage.cluster import Cluster
 from moorage.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from moorage.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
-from moorage.framework.gang_points import find_preemption
+from moorage.framework.attempt import Failed
+from moorage.framework.device_writes import ClaimRelease
+from moorage.framework.gang_points import find_preemption, find_releaser
 from moorage.framework.observe import GROUP_POST_FILTER, PODGROUP, Observer, PointTimer
 from moorage.framework.profile import Profile
 from moorage.framework.status import PluginError
@@ -104,6 +106,22 @@ class GroupDecision(msgspec.Struct, frozen=True):
             message=status.message,
         )
         return None if known == wanted else wanted
+
+    def releases(self) -> Iterator[tuple[Pod, ClaimRelease]]:
+        """Yields what members of a group that fits nowhere keep in vain, one of each member.
+
+        As in kube-scheduler, a group that stays in one domain keeps what it has.
+        """
+        plugin = find_releaser(self.trial.profile)
+        if plugin is None or self.group.domain_key:
+            return
+        if self.result.status.code is _UNSCHEDULABLE:
+            for member in self.result.members:
+                if isinstance(member.outcome, Failed):
+                    nodes = self.trial.nodes
+                    release = plugin.find_release(member.pod, member.outcome, nodes)
+                    if release is not None:
+                        yield member.pod, release
 
     def failures(self) -> list[tuple[Pod, Failure]]:
         """Yields for each member without a node why it was not placed, and its nomination."""

@@ -10,6 +10,7 @@ from moorage.cel import DeviceReads
 from moorage.cluster.devices.device_classes import DeviceClasses
 from moorage.cluster.devices.models import DeviceModel, PoolShape
 from moorage.cluster.devices.taint_rules import RuleTaints
+from moorage.config import FeatureGates
 from moorage.config.kubernetes_versions import KubernetesVersion
 from moorage.objects.device import DeviceClass, DeviceSelector, DeviceTaint
 from moorage.objects.resource_claim import (
@@ -22,7 +23,7 @@ from moorage.objects.resource_claim import (
     DeviceToleration,
 )
 
-from .capacities import amounts_of
+from .capacities import CapacityRules, OddCapacityError, amounts_of
 from .selectors import SelectorAnswers, SelectorProblem, look_of
 
 #: Stands for the name of the claim in an error, because equal claims share a result.
@@ -30,6 +31,9 @@ CLAIM = "\0claim\0"
 
 #: Stands for the name of the device in an error, because equal devices share a judgement.
 DEVICE = "\0device\0"
+
+#: Stands for its name without driver and pool.
+DEVICE_NAME = "\0device name\0"
 
 # A hint of kube-scheduler, and the errors to which it is added.
 _MISSING_KEY = "no such key:"
@@ -66,7 +70,7 @@ class CompiledAsk:
         name: str,
         device_class: DeviceClass | None,
         answers: SelectorAnswers,
-        version: KubernetesVersion,
+        gates: FeatureGates,
     ) -> None:
         #: The name of the request, and the name of this alternative in results.
         self.request_name, self.name = request.name, name
@@ -78,7 +82,11 @@ class CompiledAsk:
         self.count = ask.count
         self.amounts = dict((ask.capacity.requests if ask.capacity else None) or {})
         self._answers = answers
-        self._names_device = version.names_failing_device
+        self._names_device = gates.version.names_failing_device
+        self.capacity_rules = CapacityRules(
+            has_fractions=gates["DRAFractionalCapacityRange"],
+            refuses_odd=gates.version.refuses_odd_capacities,
+        )
         #: The judgements of devices, by what its expressions read of them.
         self._judged: dict[Hashable, Judgement] = {}
         self._masks: dict[PoolShape, tuple[int, int]] = {}
@@ -127,8 +135,13 @@ class CompiledAsk:
     def _judge(self, model: DeviceModel) -> Judgement:
         if not self._is_selected(model) or not model.place.is_here:
             return Judgement.NO
-        if amounts_of(self.amounts, model, {}) is None:
-            return Judgement.NO
+        try:
+            if amounts_of(self.amounts, model, {}, self.capacity_rules) is None:
+                return Judgement.NO
+        except OddCapacityError as error:
+            device = DEVICE_NAME if self.wants_all else DEVICE
+            what = f"claim {CLAIM}, request {self.own_name}: checking capacity for device {device}"
+            raise SearchError(f"{what}: {error}") from None
         return Judgement.YES if self.find_untolerated(model) is None else Judgement.TAINTED
 
     def _is_selected(self, model: DeviceModel) -> bool:
@@ -219,11 +232,11 @@ class CompiledClaim:
         spec: ClaimSpec,
         classes: DeviceClasses,
         answers: SelectorAnswers,
-        version: KubernetesVersion,
+        gates: FeatureGates,
     ) -> None:
         self.spec = spec
-        self.version = version
-        self.requests = tuple(_compile(each, classes, answers, version) for each in spec.requests)
+        self.gates = gates
+        self.requests = tuple(_compile(each, classes, answers, gates) for each in spec.requests)
         self.constraints: tuple[DeviceConstraint, ...] = spec.constraints
         #: Whether the claim or one of its classes configures the devices.
         self.is_configured = bool(spec.config) or any(
@@ -239,6 +252,11 @@ class CompiledClaim:
         #: Whether the first suitable devices are the right ones, if there are enough.
         self.is_plain = self.is_regular and not self.constraints
 
+    @property
+    def version(self) -> KubernetesVersion:
+        """Returns the version of Kubernetes whose rules are followed."""
+        return self.gates.version
+
     def asks(self) -> Iterator[CompiledAsk]:
         for request in self.requests:
             yield from request.asks
@@ -248,11 +266,11 @@ def _compile(
     request: DeviceRequest,
     classes: DeviceClasses,
     answers: SelectorAnswers,
-    version: KubernetesVersion,
+    gates: FeatureGates,
 ) -> CompiledRequest:
     if request.exactly is not None:
         found = classes.get(request.exactly.device_class_name)
-        ask = CompiledAsk(request, request.exactly, request.name, found, answers, version)
+        ask = CompiledAsk(request, request.exactly, request.name, found, answers, gates)
         return CompiledRequest((ask,), False)
     alternatives = request.first_available or ()
     return CompiledRequest(
@@ -263,7 +281,7 @@ def _compile(
                 f"{request.name}/{each.name}",
                 classes.get(each.device_class_name),
                 answers,
-                version,
+                gates,
             )
             for each in alternatives
         ),

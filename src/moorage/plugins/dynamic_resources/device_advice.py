@@ -160,7 +160,7 @@ class _PlanAdvice:
         """Returns how many of the rows would have devices if a claim asked for something else."""
         specs = [claim.spec for claim in self._plan.claims]
         specs[at] = other
-        plan = ClaimPlans(self._plan.claims[at].version).plan(
+        plan = ClaimPlans(self._plan.claims[at].gates).plan(
             tuple(specs), self._nodes.devices.classes
         )
         return int(self._outcomes(plan, self._rows).where(AllocationFound.DEVICES).sum())

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
 from moorage.cluster.devices.claims import extended_uid
 from moorage.config import Duration, FeatureGates
-from moorage.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from moorage.config.plugin_sets import IN_TREE
 from moorage.framework.advice import Advice, Advise
 from moorage.framework.attempt import Failed
+from moorage.framework.device_writes import ClaimRelease
+from moorage.framework.gang_points import ReleaseClaims
 from moorage.framework.plugin import (
     UNSIGNABLE,
     Filter,
@@ -83,6 +84,7 @@ class DynamicResources(
     Score[PreparedClaims],
     Reserve,
     PreBind,
+    ReleaseClaims,
     Sign,
     Advise[PreparedClaims],
 ):
@@ -96,20 +98,19 @@ class DynamicResources(
     reduces = Reduction.LARGEST
 
     def __init__(
-        self,
-        args: DynamicResourcesArgs | None = None,
-        version: KubernetesVersion = DEFAULT_VERSION,
+        self, args: DynamicResourcesArgs | None = None, gates: FeatureGates | None = None
     ) -> None:
         self._args = args or DynamicResourcesArgs()
-        self._version = version
-        self._plans = ClaimPlans(version)
+        gates = gates or FeatureGates()
+        self._version = gates.version
+        self._plans = ClaimPlans(gates)
         self._nodes: Nodes | None = None
         #: The answer for every pod without claims.
         self._has_nothing = self._release_nothing("no new claims to deallocate")
 
     @classmethod
     def create(cls, args: Any, gates: FeatureGates) -> Self:
-        return cls(args, gates.version)
+        return cls(args, gates)
 
     def see_cluster(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -230,6 +231,13 @@ class DynamicResources(
             return NoRemedy(Code.UNRESOLVABLE, (text,))
         found = find_release(prepared, failed, nodes, self.name)
         return self._release_nothing("still not schedulable") if found is None else found
+
+    def find_release(self, pod: Pod, failed: Failed, nodes: Nodes) -> ClaimRelease | None:
+        prepared = failed.pre_filtered.prepared.get(self.name)
+        if not isinstance(prepared, PreparedClaims):
+            return None
+        found = find_release(prepared, failed, nodes, self.name)
+        return None if found is None else found.release
 
     def _release_nothing(self, why: str) -> NoRemedy:
         return NoRemedy(Code.UNSCHEDULABLE, (why,) if self._version.tells_of_no_release else ())

@@ -14,7 +14,7 @@ from moorage.cluster.derived import Recent
 from moorage.cluster.devices.claims import DecidedClaim, ResourceClaims, extended_uid
 from moorage.cluster.devices.device_classes import DeviceClasses
 from moorage.cluster.devices.groups import RowGroups
-from moorage.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
+from moorage.config import FeatureGates
 from moorage.framework.status import Code, Rejected, unresolvable
 from moorage.objects.node_selector import Malformed, NodeTerm, compile_term
 from moorage.objects.pod import Pod
@@ -42,9 +42,8 @@ MOST_STEPS_OF_POD = 200_000
 class ClaimPlans:
     """The plans for claims, by what the claims ask for."""
 
-    def __init__(self, version: KubernetesVersion = DEFAULT_VERSION) -> None:
-        #: The version of Kubernetes whose rules for claims are followed.
-        self.version = version
+    def __init__(self, gates: FeatureGates | None = None) -> None:
+        self._gates = gates or FeatureGates()
         self._answers = SelectorAnswers()
         self._claims: Recent[ClaimSpec, CompiledClaim] = Recent(_MOST_PLANS)
         self._plans: Recent[tuple[ClaimSpec, ...], ClaimsPlan] = Recent(_MOST_PLANS)
@@ -71,7 +70,7 @@ class ClaimPlans:
     def _compile(self, spec: ClaimSpec, classes: DeviceClasses) -> CompiledClaim:
         known = self._claims.find(spec)
         if known is None:
-            known = CompiledClaim(spec, classes, self._answers, self.version)
+            known = CompiledClaim(spec, classes, self._answers, self._gates)
             self._claims.put(spec, known)
         return known
 

@@ -18,7 +18,7 @@ from moorage.cluster.devices.groups import SeenPool
 from moorage.cluster.devices.models import DeviceModel
 from moorage.cluster.devices.pools import PoolStatus
 
-from .asks import CLAIM, DEVICE, CompiledAsk, CompiledClaim, Judgement, SearchError
+from .asks import CLAIM, DEVICE, DEVICE_NAME, CompiledAsk, CompiledClaim, Judgement, SearchError
 from .capacities import amounts_of
 from .constraints import ConstraintState, track
 
@@ -196,7 +196,7 @@ class DeviceSearch:
         self, ask: CompiledAsk, model: DeviceModel, taken: dict[str, int]
     ) -> dict[str, int] | None:
         self._work += _WORK_PER_CAPACITY * len(model.capacities)
-        return amounts_of(ask.amounts, model, taken)
+        return amounts_of(ask.amounts, model, taken, ask.capacity_rules)
 
     def _choose(
         self, claim: int, request: int, ask: CompiledAsk | None, index: int, start: int
@@ -274,7 +274,9 @@ class DeviceSearch:
         try:
             return ask.judge(candidate.model)
         except SearchError as error:
-            raise SearchError(error.text.replace(DEVICE, self._name(candidate))) from None
+            name = self._name(candidate)
+            text = error.text.replace(DEVICE_NAME, name.rpartition("/")[2])
+            raise SearchError(text.replace(DEVICE, name)) from None
 
     def _name(self, candidate: Candidate) -> str:
         view, _ = self._pools[candidate.pool]
