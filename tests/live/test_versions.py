@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.ports import free_port
-
 from .arena import Arena, Manifest, node, pod
-from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, ControlPlane
-from .moorage_process import MoorageProcess, kubeconfig, moorage, running
+from .control_plane import MOORAGE_TOKEN, ControlPlane
+from .kube_scheduler import kube_scheduler
+from .moorage_process import MoorageProcess, kubeconfig, moorage
 
 pytestmark = pytest.mark.live
 
@@ -44,22 +41,6 @@ def make_waiting() -> list[Manifest]:
     ]
 
 
-@asynccontextmanager
-async def _kube_scheduler(plane: ControlPlane, folder: Path) -> AsyncIterator[MoorageProcess]:
-    writing = kubeconfig(folder / "writing", plane.server, ADMIN_TOKEN)
-    theirs = (
-        plane.bin / "kube-scheduler",
-        f"--kubeconfig={writing}",
-        "--leader-elect=false",
-        "--bind-address=127.0.0.1",
-        f"--secure-port={free_port()}",
-        f"--authentication-kubeconfig={writing}",
-        "--authentication-skip-lookup",
-    )
-    async with running(folder / "theirs", *theirs) as process:
-        yield process
-
-
 async def read_messages(admin: Arena, process: MoorageProcess) -> dict[str, str]:
     """What each waiting pod is told, once all of them are."""
     waiting = make_waiting()
@@ -81,13 +62,11 @@ async def test_pods_that_wait_are_told_the_same(
     real_plane: ControlPlane, admin: Arena, tmp_path: Path
 ) -> None:
     """The version of the API server decides which words are used."""
-    if not (real_plane.bin / "kube-scheduler").exists():
-        pytest.skip("no kube-scheduler")
     await admin.request("POST", _CLASSES, _CLASS)
     try:
         # The cluster is there first: a scheduler may hear of a pod before an older node.
         await admin.create(make_cluster())
-        async with _kube_scheduler(real_plane, tmp_path) as process:
+        async with kube_scheduler(real_plane, tmp_path) as process:
             theirs = await read_messages(admin, process)
         await admin.clear()
         await admin.create(make_cluster())
