@@ -59,6 +59,18 @@ def test_a_group_without_a_priority_waits_in_line_as_its_pods_would() -> None:
     assert sorted(bindings(driver.step())) == ["g-0", "g-1"]
 
 
+@pytest.mark.parametrize("comes_later", [False, True])
+def test_the_most_important_member_ranks_a_group_that_has_no_priority(comes_later: bool) -> None:
+    group = gang("g", 2, api_version=V1ALPHA2)
+    low = members("g", 1, cpu=1, **ranked(1))
+    high = members("g", 1, start=1, cpu=1, **ranked(100))
+    driver = drive_gangs(node("n", cpu=2), pod("lone", cpu=1, **ranked(50)), version=OLD)
+    driver.apply(*([group, *low] if comes_later else low), *high)
+    driver.apply(group)
+
+    assert sorted(bindings(driver.step())) == ["g-0", "g-1"]
+
+
 @pytest.mark.parametrize(
     ("least", "evicted"), [(100, ["low-0", "low-1"]), (10, [])], ids=["all above", "one equal"]
 )

@@ -213,13 +213,13 @@ class GroupedQueue(Queue):
     def _enter_member(self, member: QueuedPod, key: GroupKey, now: float) -> None:
         pod = member.pod
         self._members.note_group(pod.uid, key)
-        entry = self._members.entries.get(key)
-        if entry is not None and entry.place is not IN_FLIGHT:
-            # Where it waits, its group is known.
+        entry, group = self._members.entries.get(key), self._groups.get(key)
+        if entry is not None and group is not None and entry.place is not IN_FLIGHT:
             entry.join(member)
+            if group.priority_beside(pod) > entry.pod.priority:
+                self._rank(entry, head_of(group, pod))
             self._look_again(entry, member, UNSCHEDULED_POD_ADD.label, now)
             return
-        group = self._groups.get(key)
         if group is None:
             self._members.set_aside(key, (member,))
         elif entry is None:
@@ -256,14 +256,17 @@ class GroupedQueue(Queue):
             return
         if before is None or not group.asks_as(before):
             entry.refused_at = None
-        head = head_of(group, next(iter(entry.members.values())).pod)
+        self._rank(entry, _find_head(entry, group))
+        if entry.place is GATED:
+            self._make_active(entry, _GROUP_CHANGE, now)
+
+    def _rank(self, entry: QueuedGroup, head: Pod) -> None:
+        """Puts a waiting group where a pod belongs that represents it."""
         if self._is_held(entry):
             entry.replace(head)
         elif head.priority != entry.pod.priority:
             entry.replace(head)
             self._places.refresh(entry)
-        if entry.place is GATED:
-            self._make_active(entry, _GROUP_CHANGE, now)
 
     def remove_group(self, key: GroupKey) -> None:
         """Removes a group: its pods wait until it exists again."""
@@ -335,9 +338,7 @@ class GroupedQueue(Queue):
         A group that only needs room is not tried again before an event may have made room.
         """
         self.done(entry.pod.uid)
-        for member in entry.late.values():
-            entry.join(member)
-        entry.late = {}
+        self._let_in(entry)
         if not entry.members:
             self._members.entries.pop(entry.key, None)
             return
@@ -358,6 +359,15 @@ class GroupedQueue(Queue):
                 self._move(entry, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
         else:
             self._make_active(entry, SCHEDULE_ATTEMPT_FAILURE, now)
+
+    def _let_in(self, entry: QueuedGroup) -> None:
+        """Lets the pods join a group that came while it was in flight."""
+        late, entry.late = entry.late, {}
+        for member in late.values():
+            entry.join(member)
+        group = self._groups.get(entry.key)
+        if late and group is not None:
+            entry.replace(_find_head(entry, group))
 
     def wake(
         self,
@@ -458,3 +468,9 @@ class GroupedQueue(Queue):
         entry.rejectors |= {entry.gated_by}
         entry.was_flushed = False
         self._move(entry, GATED, label)
+
+
+def _find_head(entry: QueuedGroup, group: PodGroup) -> Pod:
+    """Returns a pod that represents a group, as important as the most important member."""
+    members = [member.pod for member in entry.members.values()]
+    return head_of(group, max(members, key=group.priority_beside))

@@ -7,9 +7,10 @@ from typing import Any
 from moorage.engine.actions import Action, AskExtender, BindPod
 from moorage.engine.events import ExtenderAnswered
 from moorage.engine.extender_answers import FilterAnswer
+from moorage.objects.pod_group import V1ALPHA2
 from moorage.testing.builders import node, pod
 from moorage.testing.driver import Driver, bindings, conditions, only
-from tests.engine.gangs import drive_gangs, gang, members
+from tests.engine.gangs import OLD, drive_gangs, gang, members
 
 EXTENDER: dict[str, Any] = {
     "urlPrefix": "http://extender",
@@ -93,3 +94,22 @@ def test_groups_without_interest_do_not_wait() -> None:
     run = start(managedResources=[{"name": "example.com/gpu"}])
 
     assert sorted(bindings(run.step(8))) == ["g-0", "g-1"]
+
+
+def test_a_member_that_comes_while_others_are_asked_about_ranks_the_group_from_then_on() -> None:
+    run = drive_gangs(
+        node("n", cpu=3),
+        gang("g", 2, api_version=V1ALPHA2),
+        *members("g", 2, cpu=1),
+        version=OLD,
+        extenders=[EXTENDER],
+    )
+    (first,) = only(run.step(), AskExtender)
+    run.apply(*members("g", 1, start=2, cpu=1, spec={"priority": 100}))
+    reply(run, first, failure="out of order")
+    run.now += 60
+
+    run.apply(pod("lone", cpu=1, spec={"priority": 50}))
+
+    (again,) = only(run.step(1), AskExtender)
+    assert again.pod.name == "g-2"
