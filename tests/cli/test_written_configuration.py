@@ -5,14 +5,12 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from moorage.config import FeatureGates, default, load
 from moorage.engine.registry import registry
 from moorage.framework.profile import known_plugins
 from tests.cli.invoking import Moorage
-from tests.live.control_plane import binaries
 from tests.patience import PATIENCE_SECONDS
+from tests.programs import need_program
 
 WRITTEN = Path(__file__).with_name("written-by-kube-scheduler.yaml")
 KUBECONFIG = """
@@ -41,13 +39,10 @@ def test_decisions_are_those_of_the_default(moorage: Moorage) -> None:
 
 
 def test_kube_scheduler_writes_the_same_today(tmp_path: Path) -> None:
-    folder = binaries()
-    program = folder / "kube-scheduler" if folder else None
-    if program is None or not program.exists():
-        pytest.skip("no kube-scheduler in $KUBEBUILDER_ASSETS")
+    program = need_program("kube-scheduler")
     kubeconfig, written = tmp_path / "kubeconfig", tmp_path / "written.yaml"
     kubeconfig.write_text(KUBECONFIG)
-    command = [str(program), "--kubeconfig", str(kubeconfig), "--write-config-to", str(written)]
+    command = [program, "--kubeconfig", str(kubeconfig), "--write-config-to", str(written)]
 
     subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_SECONDS)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.ports import free_port
+from tests.programs import need_program
 
 from .arena import Arena, Manifest, node, pod
 from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, ControlPlane
@@ -48,7 +49,7 @@ def make_waiting() -> list[Manifest]:
 async def _kube_scheduler(plane: ControlPlane, folder: Path) -> AsyncIterator[MoorageProcess]:
     writing = kubeconfig(folder / "writing", plane.server, ADMIN_TOKEN)
     theirs = (
-        plane.bin / "kube-scheduler",
+        need_program("kube-scheduler"),
         f"--kubeconfig={writing}",
         "--leader-elect=false",
         "--bind-address=127.0.0.1",
@@ -81,8 +82,6 @@ async def test_pods_that_wait_are_told_the_same(
     real_plane: ControlPlane, admin: Arena, tmp_path: Path
 ) -> None:
     """The version of the API server decides which words are used."""
-    if not (real_plane.bin / "kube-scheduler").exists():
-        pytest.skip("no kube-scheduler")
     await admin.request("POST", _CLASSES, _CLASS)
     try:
         # The cluster is there first: a scheduler may hear of a pod before an older node.
