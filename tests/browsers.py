@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from playwright.async_api import Browser, BrowserContext, async_playwright, expect
 
 from tests.patience import PATIENCE_SECONDS
+from tests.programs import find_program
 
 #: The rest of what a browser does by itself has no place in a test.
 _FLAGS = (
@@ -26,8 +26,7 @@ _PATIENCE_MILLISECONDS = 1_000 * PATIENCE_SECONDS
 
 expect.set_options(timeout=_PATIENCE_MILLISECONDS)
 
-CHROMIUM = shutil.which("chromium")
-MISSING = "needs Chromium: no chromium on the path (apt-get install chromium)"
+CHROMIUM = find_program("chromium")
 
 
 @asynccontextmanager

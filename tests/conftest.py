@@ -29,6 +29,8 @@ settings.register_profile(
 settings.load_profile("same")
 
 
+pytest_plugins = ["tests.skip_summary"]
+
 _unfreeze = gc.unfreeze
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Mapping
 from itertools import count
@@ -30,6 +29,7 @@ from moorage.objects.pod import Pod
 from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.engine.driver import Driver
+from tests.programs import needs_program
 
 PROFILE = "default-scheduler"
 
@@ -92,7 +92,7 @@ async def test_every_metric_is_there_from_the_start(scene: Scene) -> None:
     assert "process_cpu_seconds_total" in text
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@needs_program("promtool")
 async def test_promtool_has_no_complaints(scene: Scene) -> None:
     exclusive = {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}
     scene.some_pods()

@@ -16,6 +16,10 @@ ROOT = Path(__file__).parents[2]
 OURS = ROOT / "benchmarks"
 #: A folder with scheduler_perf's suites: test/integration/scheduler_perf of Kubernetes.
 THEIRS = Path(os.environ.get("MOORAGE_SCHEDULER_PERF", ROOT.parent / "scheduler_perf"))
+needs_theirs = pytest.mark.skipif(
+    not THEIRS.is_dir(),
+    reason="needs MOORAGE_SCHEDULER_PERF, the folder of Kubernetes' benchmark scheduler_perf",
+)
 
 NEEDED = ("pod groups", "not supported by Moorage yet", "unknown feature gate")
 
@@ -35,7 +39,7 @@ def test_our_workloads_have_a_size_for_someone(job: Job) -> None:
     assert job.labels & {"integration-test", "performance", "growth"}
 
 
-@pytest.mark.skipif(not THEIRS.is_dir(), reason="no checkout of scheduler_perf")
+@needs_theirs
 @pytest.mark.parametrize(
     "job", jobs(THEIRS, "integration-test,-performance"), ids=lambda job: job.full_name
 )
@@ -47,7 +51,7 @@ def test_their_workloads_place_every_pod_or_tell_what_is_missing(job: Job) -> No
         assert (result.outcome, result.why) == (RunOutcome.MEASURED, "")
 
 
-@pytest.mark.skipif(not THEIRS.is_dir(), reason="no checkout of scheduler_perf")
+@needs_theirs
 def test_the_documented_comparison_is_of_five_workloads() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     _, _, command = page.partition("### Beside kube-scheduler")

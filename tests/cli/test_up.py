@@ -18,7 +18,7 @@ from aiohttp import ClientSession, CookieJar
 
 from moorage.app.local_cluster import KubeconfigError, write_kubeconfig
 from tests.cli.invoking import Moorage
-from tests.embedded.kubectl import BINARIES, Kubectl
+from tests.embedded.kubectl import BINARIES, Kubectl, needs_kubectl
 from tests.patience import PATIENCE_SECONDS, open_session
 
 _POD = """
@@ -92,7 +92,7 @@ async def _until(kubectl: Kubectl, command: str, told: str) -> None:
             await asyncio.sleep(0.1)
 
 
-@pytest.mark.skipif(not BINARIES, reason="no kubectl in the path")
+@needs_kubectl
 @pytest.mark.parametrize("scheduler", ["direct", "http"])
 async def test_pods_run_and_go_and_the_end_is_orderly(tmp_path: Path, scheduler: str) -> None:
     async with _up(tmp_path, "--nodes=2", f"--scheduler={scheduler}") as process:
@@ -154,7 +154,7 @@ spec:
 """
 
 
-@pytest.mark.skipif(not BINARIES, reason="no kubectl in the path")
+@needs_kubectl
 async def test_the_gate_of_the_coexist_policy_reaches_api_server_and_kubelets(
     tmp_path: Path,
 ) -> None:
@@ -172,7 +172,7 @@ async def test_the_gate_of_the_coexist_policy_reaches_api_server_and_kubelets(
         await _until(kubectl, "get pod second -o jsonpath={.status.phase}", "Failed")
 
 
-@pytest.mark.skipif(not BINARIES, reason="no kubectl in the path")
+@needs_kubectl
 async def test_without_a_scheduler_pods_wait_and_the_next_run_goes_on(tmp_path: Path) -> None:
     flags = ("--nodes=1", "--no-scheduler", f"--data-dir={tmp_path / 'data'}")
     kubectl = Kubectl(BINARIES[0], tmp_path)

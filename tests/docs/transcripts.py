@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,9 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from tests.patience import PATIENCE_SECONDS
+from tests.programs import find_assets, needs_program
 
 PROMPT = "$ "
 _CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
@@ -25,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 # By itself `kubectl wait` waits for half a minute.
 _PATIENCE = f"--timeout={PATIENCE_SECONDS:g}s"
 
-needs_kubectl = pytest.mark.skipif(not shutil.which("kubectl"), reason="no kubectl in the path")
+needs_kubectl = needs_program("kubectl")
 
 #: Runs a command, and gives what it printed.
 Terminal = Callable[[str], str]
@@ -65,10 +63,10 @@ def _steps(block: str) -> list[Step]:
 @contextmanager
 def terminal(command: str, folder: Path) -> Iterator[Terminal]:
     """A terminal as a page has its reader prepare it, with the cluster of a command in another."""
-    kubeconfig = folder / "kubeconfig"
+    kubeconfig, beside = folder / "kubeconfig", Path(sys.executable).parent
     variables = {
         **os.environ,
-        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+        "PATH": os.pathsep.join(map(str, (beside, os.environ["PATH"], find_assets()))),
         "KUBECONFIG": str(kubeconfig),
         "COLUMNS": "200",
     }

@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from moorage.embedded.server import Server
 from tests.patience import PATIENCE_SECONDS
+from tests.programs import find_program, needs_program
 
-#: kubectl of the path, and those that the variable names, parted as in a path.
+#: kubectl, and those that the variable names, parted as in a path.
 BINARIES = [
     found
     for name in ("kubectl", *os.environ.get("MOORAGE_TEST_KUBECTLS", "").split(os.pathsep))
-    if name and (found := shutil.which(name))
+    if name and (found := find_program(name))
 ]
 
-needs_kubectl = pytest.mark.skipif(not BINARIES, reason="needs kubectl on the path")
+needs_kubectl = needs_program("kubectl")
 
 POD = """
 apiVersion: v1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,15 @@ import pytest
 from moorage.embedded.server import ServerSettings
 from tests.embedded.serving import NODES, PODS, Client, node, pod, served
 from tests.patience import PATIENCE_SECONDS
+from tests.programs import find_program, needs_program
 
-BINARY = shutil.which("kube-scheduler")
+BINARY = find_program("kube-scheduler")
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 # It elects itself and fills its caches first; a minute is enough on a busy machine.
 
 
-@pytest.mark.skipif(BINARY is None, reason="needs kube-scheduler on the path")
+@needs_program("kube-scheduler")
 @pytest.mark.parametrize(
     "content",
     [

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.programs import find_control_plane
+
 from .arena import Arena, arena
-from .control_plane import ADMIN_TOKEN, ControlPlane, binaries, control_plane
+from .control_plane import ADMIN_TOKEN, ControlPlane, control_plane
 from .embedded_plane import embedded_plane
 from .gang_versions import GANG_API, GANG_GATES
 
@@ -55,7 +57,7 @@ def stand_in() -> Iterator[ControlPlane]:
 def plane(request: pytest.FixtureRequest) -> ControlPlane:
     """The real API server; without binaries the embedded one, for tests that it will do for."""
     will_do = request.node.get_closest_marker("embedded_will_do") is not None
-    chosen = "stand_in" if will_do and binaries() is None else "real_plane"
+    chosen = "stand_in" if will_do and find_control_plane() is None else "real_plane"
     found: ControlPlane = request.getfixturevalue(chosen)
     return found
 

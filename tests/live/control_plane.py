@@ -28,18 +28,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.patience import PATIENCE_SECONDS
 from tests.ports import free_port
-
-
-def binaries() -> Path | None:
-    """Where etcd and kube-apiserver are, if they are anywhere."""
-    place = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/usr/local/kubebuilder/bin")
-    complete = all((place / name).exists() for name in ("etcd", "kube-apiserver"))
-    return place if complete else None
+from tests.programs import NO_CONTROL_PLANE, find_control_plane, need_program
 
 
 def minor_version() -> int:
     """The minor version of kube-apiserver, such as 36; 0 if there is none."""
-    found = binaries()
+    found = find_control_plane()
     if found is None:
         return 0
     # It prints "Kubernetes v1.36.4".
@@ -54,7 +48,7 @@ SCHEDULER_TOKEN = "secret-scheduler"
 #: A user that nobody granted anything.
 NOBODY_TOKEN = "secret-nobody"
 #: The service account that deploy/ grants what Moorage needs. The embedded server knows one token.
-MOORAGE_TOKEN = "secret-moorage" if binaries() else ADMIN_TOKEN
+MOORAGE_TOKEN = "secret-moorage" if find_control_plane() else ADMIN_TOKEN
 
 #: The service account of deploy/shadow, which can only read.
 SHADOW_TOKEN = "secret-shadow"
@@ -173,8 +167,7 @@ class ControlPlane:
     @contextmanager
     def running_controllers(self, *names: str, gates: str = "") -> Iterator[None]:
         """Runs controllers of kube-controller-manager; skips the test without that binary."""
-        if not (self.bin / "kube-controller-manager").exists():
-            pytest.skip("no kube-controller-manager in $KUBEBUILDER_ASSETS")
+        need_program("kube-controller-manager")
         process = self._spawn(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig}",
@@ -229,9 +222,9 @@ class ControlPlane:
 @contextmanager
 def control_plane(authorization: str = "AlwaysAllow", *extra: str) -> Iterator[ControlPlane]:
     """A running control plane in a temporary folder; skips the test without the binaries."""
-    found = binaries()
+    found = find_control_plane()
     if found is None:
-        pytest.skip("no etcd and kube-apiserver in $KUBEBUILDER_ASSETS")
+        pytest.skip(NO_CONTROL_PLANE)
     with tempfile.TemporaryDirectory(prefix="moorage-live-") as folder:
         plane = ControlPlane(Path(folder), found, authorization, extra)
         try:

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.ports import free_port
+from tests.programs import need_program
 
 from .control_plane import ADMIN_TOKEN, ControlPlane
 from .moorage_process import MoorageProcess, kubeconfig, running
@@ -19,12 +18,9 @@ async def kube_scheduler(
     plane: ControlPlane, folder: Path, *options: str
 ) -> AsyncIterator[MoorageProcess]:
     """Runs kube-scheduler against an API server; skips the test without its binary."""
-    binary = plane.bin / "kube-scheduler"
-    if not binary.exists():
-        pytest.skip(f"needs kube-scheduler in {plane.bin}")
     access = kubeconfig(folder / "kube-scheduler-access", plane.server, ADMIN_TOKEN)
     command: tuple[str | Path, ...] = (
-        binary,
+        need_program("kube-scheduler"),
         f"--kubeconfig={access}",
         "--leader-elect=false",
         "--bind-address=127.0.0.1",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.ports import free_port
+from tests.programs import need_program
 
 from .arena import Arena, node, pod
 from .control_plane import ADMIN_TOKEN, SHADOW_TOKEN, ControlPlane
@@ -38,9 +39,7 @@ def replay(*arguments: str | Path) -> tuple[int, dict[str, Any]]:
 async def test_what_kube_scheduler_does_is_recorded_and_replayed(
     real_plane: ControlPlane, admin: Arena, tmp_path: Path
 ) -> None:
-    binary = real_plane.bin / "kube-scheduler"
-    if not binary.exists():
-        pytest.skip("no kube-scheduler")
+    binary = need_program("kube-scheduler")
     reading = kubeconfig(tmp_path / "reading", real_plane.server, SHADOW_TOKEN)
     writing = kubeconfig(tmp_path / "writing", real_plane.server, ADMIN_TOKEN)
     theirs = (

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_SECONDS, until
+from tests.programs import need_program
 
 from .arena import Arena, Manifest, node, pod
-from .control_plane import MOORAGE_TOKEN, ControlPlane, binaries
+from .control_plane import MOORAGE_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
 from .moorage_process import kubeconfig, moorage, start
 
@@ -96,13 +97,11 @@ PODS = [*CLAIMING, *(asking(f"named{number}") for number in range(NAMED))]
 @pytest.fixture(autouse=True)
 def controller(plane: ControlPlane, tmp_path: Path) -> Iterator[None]:
     """kube-controller-manager, which makes claims from templates and frees those of nobody."""
-    found = binaries()
-    if found is None or not (found / "kube-controller-manager").exists():
-        pytest.skip("no kube-controller-manager in $KUBEBUILDER_ASSETS")
+    manager = need_program("kube-controller-manager")
     with (tmp_path / "controller.log").open("ab") as log:
         process = subprocess.Popen(
             [
-                found / "kube-controller-manager",
+                manager,
                 f"--kubeconfig={plane.kubeconfig}",
                 "--controllers=resourceclaim-controller,garbage-collector-controller",
                 "--leader-elect=false",

@@ -12,6 +12,7 @@ import pytest
 
 from tests.patience import PATIENCE_SECONDS
 from tests.ports import free_port
+from tests.programs import need_program
 
 from .arena import Arena
 from .control_plane import ADMIN_TOKEN, ControlPlane
@@ -57,7 +58,7 @@ async def is_rolled_out(admin: Arena, image: str, replicas: int) -> bool:
 
 async def drain(plane: ControlPlane, access: Path, node: str) -> None:
     process = await asyncio.create_subprocess_exec(
-        *(plane.bin / "kubectl", "drain", node, f"--timeout={PATIENCE_SECONDS:g}s"),
+        *(need_program("kubectl"), "drain", node, f"--timeout={PATIENCE_SECONDS:g}s"),
         env={**os.environ, "KUBECONFIG": str(access)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -69,12 +70,9 @@ async def drain(plane: ControlPlane, access: Path, node: str) -> None:
 async def test_a_deployment_rolls_out_and_a_node_drains(
     real_plane: ControlPlane, admin: Arena, tmp_path: Path
 ) -> None:
-    for name in ("kube-controller-manager", "kubectl"):
-        if not (real_plane.bin / name).exists():
-            pytest.skip(f"no {name}")
     access = kubeconfig(tmp_path / "kubeconfig", real_plane.server, ADMIN_TOKEN)
     manager = (
-        real_plane.bin / "kube-controller-manager",
+        need_program("kube-controller-manager"),
         f"--kubeconfig={access}",
         f"--controllers={_CONTROLLERS}",
         "--leader-elect=false",

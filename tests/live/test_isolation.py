@@ -19,9 +19,10 @@ import pytest
 
 from tests.patience import PATIENCE_SECONDS, open_session
 from tests.ports import free_port
+from tests.programs import find_control_plane
 
 from .arena import Arena, node, pod
-from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, ControlPlane, binaries
+from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
 from .lease_options import LONG_LEASE, SHORT_LEASE
 from .moorage_process import MoorageProcess, kubeconfig, moorage
@@ -126,7 +127,7 @@ async def test_a_leader_keeps_its_lease_answers_and_stops_while_a_decision_hangs
                 assert await endpoints.get("/livez") == (200, "ok")
                 assert await endpoints.get("/readyz") == (200, "ok")
                 await asyncio.sleep(0.1)
-        if binaries() is not None:
+        if find_control_plane() is not None:
             status, text = await endpoints.get("/metrics", ADMIN_TOKEN)
             assert status == 200
             assert "moorage_deciding_stall_seconds" in text

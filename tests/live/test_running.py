@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_SECONDS
+from tests.programs import need_program
 
 from .arena import Arena, node, pod
 from .control_plane import MOORAGE_TOKEN, ControlPlane
@@ -173,9 +173,7 @@ while abs(time.time() - first) < 1800:
 @pytest.fixture
 def jumpy_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that are started see a time of day that jumps."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler to make a clock that jumps")
+    compiler = need_program("cc")
     source, library = tmp_path / "clock.c", tmp_path / "clock.so"
     source.write_text(_JUMPY)
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)

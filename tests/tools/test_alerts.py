@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.programs import needs_program
 from tools.alerts.__main__ import RULES, TESTS, main
 from tools.alerts.promql import Query, QueryError, SampledSeries
 from tools.alerts.rule_tests import run_tests
@@ -31,13 +31,13 @@ def test_every_alert_is_seen_to_fire_and_not_to_fire() -> None:
     assert {case["alertname"] for case in cases if not case["exp_alerts"]} == alerts
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@needs_program("promtool")
 def test_promtool_says_the_same(capfd: pytest.CaptureFixture[str]) -> None:
     assert main() == 0
     assert capfd.readouterr().out.count("SUCCESS") == 2
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@needs_program("promtool")
 @pytest.mark.parametrize(
     ("old", "new"),
     [("sum by (profile) (rate(", "sum by profile (rate("), ("> 0.1\n", "> 1.5\n")],

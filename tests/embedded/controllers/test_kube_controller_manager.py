@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from moorage.embedded.api.object_api import ObjectApi
 from moorage.embedded.api.request_options import WriteOptions
@@ -25,9 +22,10 @@ from moorage.embedded.server import Server, ServerSettings
 from tests.embedded.controllers.playing import Json, template, workload
 from tests.embedded.serving import binding, served
 from tests.patience import PATIENCE_SECONDS
+from tests.programs import find_program, needs_program
 
-BINARY = shutil.which("kube-controller-manager")
-pytestmark = pytest.mark.skipif(BINARY is None, reason="needs kube-controller-manager on the path")
+BINARY = find_program("kube-controller-manager")
+pytestmark = needs_program("kube-controller-manager")
 
 # It fills its caches first; a minute is enough on a busy machine.
 _CONTROLLERS = ("deployment", "replicaset", "statefulset", "daemonset", "job", "garbage-collector")
