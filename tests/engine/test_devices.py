@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from moorage.cluster import Change
 from moorage.config import Duration, default
 from moorage.engine import Engine
 from moorage.engine.actions import (
@@ -20,7 +21,9 @@ from moorage.engine.actions import (
 )
 from moorage.engine.events import Applied, BindingFailed, ClaimsWritten, ReleaseFailed
 from moorage.framework.observe import Observer
+from moorage.framework.plugin import PreEnqueue
 from moorage.framework.profile import known_plugins
+from moorage.framework.status import Rejected, unresolvable
 from moorage.objects.pod import Pod
 from moorage.objects.resource_claim import EXTENDED_CLAIM, FINALIZER, ResourceClaim
 from moorage.plugins import REGISTRY
@@ -39,6 +42,7 @@ from tests.device_builders import (
     resource_slice,
     result,
 )
+from tests.engine.driver import driver
 
 
 def claiming(name: str, *claims: str, **spec: Any) -> Pod:
@@ -350,6 +354,42 @@ def test_a_pod_whose_claim_could_not_be_released_is_tried_again() -> None:
     assert not of_kind(scene.step(), ReleaseClaim), "not at once: it may fail for ever"
 
     assert of_kind(scene.step(2.0), ReleaseClaim)
+
+
+def test_a_pod_whose_claim_could_not_be_released_backs_off_by_its_errors() -> None:
+    scene = Scene(BY_NAME, left_behind("p-old"), pod("p", gpu=1))
+    for _ in range(3):
+        assert of_kind(scene.step(2.0), ReleaseClaim), "a second, however often it was tried"
+        scene.engine.handle(ReleaseFailed("default/p", "conflict"), scene.now)
+
+
+class Door(PreEnqueue):
+    """Lets pods into the queue while it is open. Nothing tells that it was closed."""
+
+    name = "Door"
+    reads = Change.NONE
+
+    def __init__(self) -> None:
+        self.is_open = True
+
+    def pre_enqueue(self, pod: Pod) -> Rejected | None:
+        return None if self.is_open else unresolvable("closed")
+
+
+def test_a_pod_that_may_no_longer_be_queued_is_not_tried_after_its_claim_was_not_released() -> None:
+    slices = (resource_slice("n1", 2), device_class(extendedResourceName="example.com/gpu"))
+    run = driver(node("n1"), *slices, left_behind("p-old"), pod("p", gpu=1), plugins=(Door,))
+    assert of_kind(run.step(), ReleaseClaim)
+
+    (profile,) = run.engine.profiles.values()
+    door = profile.plugins["Door"]
+    assert isinstance(door, Door)
+    door.is_open = False
+    run.tell(ReleaseFailed(run.uid("p"), "conflict"))
+    run.now += 5.0
+
+    assert not run.step()
+    assert run.place("p") == "gated"
 
 
 def test_a_claim_of_a_dead_scheduler_that_comes_late_is_not_taken_for_the_new_one() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moorage.objects.node import HOSTNAME
 from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.engine.driver import bindings, driver, nominations
@@ -136,3 +137,23 @@ def test_whoever_waits_because_of_a_nomination_is_tried_when_it_ends(end: str) -
         run.engine.queue.add(to("one", "first", cpu=1, spec=wants), run.now)
         run.step(1)
     assert bindings(run.step(2)) == {"low": "one"}
+
+
+def away_from(**labels: str) -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": HOSTNAME}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def test_pods_differ_by_labels_that_only_a_nominated_pod_reads() -> None:
+    waits = {
+        "priority": 9,
+        "schedulingGates": [{"name": "later"}],
+        "affinity": away_from(app="web"),
+    }
+    run = driver(node("one"), to("one", "nominated", spec=waits))
+    # Terms of nominated pods count for pods that have terms of their own.
+    like = {"affinity": away_from(team="red")}
+    names = ("web-1", "db-1", "web-2", "db-2")
+    run.apply(*(pod(name, labels={"app": name[:-2]}, spec=like) for name in names))
+
+    assert bindings(run.step(10)) == {"db-1": "one", "db-2": "one"}

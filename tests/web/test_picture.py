@@ -9,12 +9,14 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from moorage.cluster import Cluster
+from moorage.engine.events import Applied
 from moorage.web import hub, queue_picture
 from moorage.web.hub import Arrivals
 from moorage.web.messages import Message, count_figures, encode_line
 from moorage.web.picture import ABSENT, CORDONED, OPEN, Picture
 from tests.builders import node, pod
-from tests.engine.driver import Driver, driver
+from tests.engine.driver import Driver, driver, engines
 from tests.engine.gangs import drive_gangs, gang, members
 from tests.web.mirror import Mirror
 
@@ -99,6 +101,23 @@ def test_differences_add_up_to_a_fresh_picture(told: list[Any]) -> None:
     late = Mirror()
     late.apply_all(map(encode_line, picture.everything(count_figures(driven.engine, 0.0, 0), [])))
     assert late.seen() == mirror.seen() == anew(driven)
+
+
+def test_nodes_that_were_counted_anew_are_shown_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    driven = driver(*(node(name, cpu=cpu) for cpu, name in enumerate(NAMES, 1)))
+    driven.remove(node("a"))
+    picture, mirror = Picture(driven.engine), Mirror()
+    mirror.apply_all([encode_line(advanced(picture, driven))])
+    assert set(mirror.seen()["nodes"]) == {1, 2, 3}
+
+    with monkeypatch.context() as failing:
+        failing.setattr(Cluster, "put_pod", lambda *_: 1 // 0)
+        driven.engine.handle(Applied(pod("x", node="b")), driven.now)
+    engines.remove(driven.engine)
+    mirror.apply_all([encode_line(advanced(picture, driven))])
+
+    assert set(mirror.seen()["nodes"]) == {0, 1, 2}
+    assert mirror.seen() == anew(driven)
 
 
 def test_what_a_node_shows() -> None:

@@ -8,10 +8,15 @@ import msgspec
 import pytest
 
 from moorage.app.shadow_site import make_metrics, make_page, serve_shadow
+from moorage.config import FeatureGates, default
+from moorage.config.kubernetes_versions import VERSIONS
+from moorage.engine import Engine
 from moorage.engine.events import Applied, Removed
+from moorage.framework.profile import known_plugins
 from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
 from moorage.objects.workload import Namespace
+from moorage.plugins import REGISTRY
 from moorage.simulate.rescheduling import place_anew
 from moorage.world.shadow_judge import Shadow, find_enough
 from moorage.world.shadow_report import Agreement, describe
@@ -104,6 +109,30 @@ def test_a_pod_that_was_decided_before_a_node_changed_is_judged_by_that_state() 
 
     assert made.counts == {Agreement.MOVED: 1}
     assert made.engine.cluster.nodes.unschedulable[made.engine.cluster.nodes.row("big")]
+
+
+def test_a_pod_that_was_decided_before_another_grew_is_judged_by_that_state() -> None:
+    """Since 1.37 it is the sum of what its containers were granted that grows."""
+
+    def growing(*granted: str) -> Pod:
+        sizes = [{"requests": {"cpu": cpu}} for cpu in ("1", "3")]
+        containers = [{"name": f"c{at}", "resources": each} for at, each in enumerate(sizes)]
+        reports = [
+            {"name": f"c{at}", "resources": {"requests": {"cpu": cpu}}}
+            for at, cpu in enumerate(granted)
+        ]
+        status = {"containerStatuses": reports}
+        return pod("there", node="a", spec={"containers": containers}, status=status)
+
+    waiting = pod("p", cpu=3)
+    gates = FeatureGates(VERSIONS[-1])
+    made = Shadow(Engine(default(known_plugins(REGISTRY), gates), REGISTRY), lambda: 0.0)
+    for item in (node("a", cpu=8), node("b", cpu=1), growing("3", "1"), waiting):
+        made.handle(Applied(item), 0.0)
+    made.handle(Applied(growing("3", "3")), 1.0)
+    bind(made, waiting, "a", now=1.5)
+
+    assert made.counts == {Agreement.MOVED: 1}
 
 
 def test_a_node_whose_change_is_seen_late_explains_a_placement() -> None:

@@ -19,6 +19,7 @@ from moorage.engine import Engine, budget
 from moorage.engine.cycle import EVERY_NODE, decide, first_best
 from moorage.engine.events import Applied, Event, Removed
 from moorage.engine.fence import describe as describe_error
+from moorage.engine.intake import count_by
 from moorage.framework.attempt import Failed, Scored
 from moorage.framework.profile import Profile
 from moorage.objects.kinds import Object
@@ -125,10 +126,11 @@ class Shadow:
             self._look_again(pod.uid)
 
     def _find_placed(self, uid: str) -> Pod | None:
-        """Returns a pod that takes room on a node, as it was written."""
+        """Returns a pod that takes room on a node, as it was written, counted as by the engine."""
         item = self.objects.get((Pod.__name__, uid))
-        is_there = isinstance(item, Pod) and uid in self.engine.cluster.pods
-        return item if is_there and isinstance(item, Pod) else None
+        if not isinstance(item, Pod) or uid not in self.engine.cluster.pods:
+            return None
+        return count_by(self.engine.configuration.gates.version, item)
 
     def _see_off(self, event: Removed, pod: Pod, now: float) -> None:
         self.placeable.pop(pod.key, None)

@@ -1,0 +1,56 @@
+"""Answers for like pods, after changes that concern more than the row they happen on."""
+
+from __future__ import annotations
+
+from moorage.objects.node import Node
+from moorage.objects.pod import Pod
+from tests.builders import node, pod
+from tests.engine.driver import bindings, driver
+
+#: More rows than are looked at one by one.
+MANY = 24
+
+
+def offering(name: str, **devices: int) -> Node:
+    """A node with so many devices of each kind."""
+    return node(name, **{f"example.com/{kind}": count for kind, count in devices.items()})
+
+
+def asking(name: str, kind: str, at: str = "") -> Pod:
+    """A pod that asks for a device of a kind."""
+    return pod(name, node=at, **{f"example.com/{kind}": 1})
+
+
+def test_a_resource_that_no_node_offers_any_more_is_not_taken_for_a_new_one() -> None:
+    run = driver(offering("one", tape=3), offering("two"))
+    run.apply(asking("a", "tape"), asking("b", "tape"))
+    assert bindings(run.step(2)) == {"a": "one", "b": "one"}
+    run.apply(offering("one", tape=4), asking("c", "tape"))
+    assert bindings(run.step()) == {"c": "one"}
+
+    # The disks of a node are now as many, and as many are in use, as the tapes were of the other.
+    users = [asking(f"user-{number}", "disk", at="two") for number in range(2)]
+    run.apply(offering("one"), offering("two", disk=4), *users)
+    run.apply(asking("d", "tape"), asking("e", "disk"))
+
+    assert bindings(run.step(10)) == {"e": "two"}
+
+
+def test_what_changed_while_a_node_was_full_counts_once_it_has_room() -> None:
+    worse = {"taints": [{"key": "k", "effect": "PreferNoSchedule"}]}
+    names = [f"n{number:02}" for number in range(MANY)]
+    loads = [pod(f"load-{name}", node=name, cpu=1) for name in names]
+    filler = pod("filler", node="n07", cpu=3)
+    run = driver(*(node(name, spec=worse) for name in names), *loads, filler)
+    for name in ("a", "b"):
+        run.apply(pod(name, cpu="10m"))
+        assert bindings(run.step())[name] != "n07"
+
+    run.apply(node("n07"), pod("c", cpu="10m"))
+    assert bindings(run.step())["c"] != "n07"
+    # Many nodes change at once, all in the same way, and the better one gets room by that.
+    for each in (*loads, filler):
+        run.remove(each)
+    run.apply(pod("d", cpu="10m"))
+
+    assert bindings(run.step()) == {"d": "n07"}
