@@ -4,18 +4,23 @@ BIN := .venv/bin
 WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # More flags for the demo: make demo UP="--once --no-browser"
 UP ?=
-# The first install takes a while: each package is named as it comes.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 # Tests start many processes: what is compiled is kept for the next, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
-PIP_INSTALL := $(BIN)/pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt
-NAME_PACKAGES := sed -un 's/^Collecting \([^ ]*\).*/   \1/p'
+# The first install takes a while: each package is named as it comes. If one cannot be installed,
+# all that pip printed is shown.
+INSTALL = $(BIN)/pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt \
+	--editable '$(1)' 2>&1 | tee .venv/install.log | sed -un 's/^Collecting \([A-Za-z0-9._-]*\).*/   \1/p' || \
+	{ cat .venv/install.log >&2; exit 1; }
+# One resolution for all Pythons that pyproject.toml allows, by markers where they differ.
+COMPILE := pip compile --universal --upgrade --quiet --no-annotate --custom-compile-command "make lock" pyproject.toml
 
-.PHONY: help demo simulate test coverage soak exactness mutations lint format docs site house screenshots bench hostile lock image-check release clean
+.PHONY: help install demo simulate test coverage soak exactness mutations lint format docs site house screenshots bench hostile lock image-check release clean
 .SILENT:
 
 help:
+	echo "make install   make .venv, with Moorage and all that its tests need"
 	echo "make demo      a minute of story on a cluster in one process, to try with kubectl after"
 	echo "make simulate  schedule the example cluster and show the decisions"
 	echo "make test      everything CI checks: format, lint, types, layers, tests"
@@ -35,6 +40,8 @@ help:
 	echo "make image-check  run the install steps of the Dockerfile in an empty folder"
 	echo "make release   make wheel, sdist, chart and SBOM of the tag that is checked out"
 	echo "make clean     remove everything that was generated"
+
+install: .venv/installed-test
 
 demo: .venv/installed
 	$(BIN)/moorage up --demo $(UP)
@@ -73,6 +80,7 @@ docs: .venv/installed
 	$(BIN)/python -m tools.doc_tables
 
 site: .venv/installed-test
+	$(call INSTALL,.[test,docs])
 	$(BIN)/python -m tools.site site
 	echo "Open site/index.html"
 
@@ -101,17 +109,16 @@ bench: .venv/installed
 lock:
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/pip install --quiet --disable-pip-version-check '.[test]'
-	echo "# Every dependency, runtime and test, at the version we test with. Refresh: make lock" > constraints.txt
-	.venv-lock/bin/pip freeze --exclude moorage >> constraints.txt
-	.venv-lock/bin/python -m tools.lock
+	.venv-lock/bin/pip install --quiet --disable-pip-version-check uv
+	.venv-lock/bin/uv $(COMPILE) --all-extras --output-file constraints.txt
+	.venv-lock/bin/uv $(COMPILE) --constraint constraints.txt --generate-hashes --output-file requirements.lock
 	rm -rf .venv-lock
 
 image-check: .venv/installed
 	$(BIN)/python -m tools.image_root
 
 release: .venv/installed-test
-	$(PIP_INSTALL) --quiet --editable '.[test,release]'
+	$(call INSTALL,.[test,release])
 	$(BIN)/python -m tools.release
 
 clean:
@@ -124,10 +131,10 @@ $(BIN)/pip:
 
 .venv/installed: pyproject.toml constraints.txt | $(BIN)/pip
 	echo "== installing moorage"
-	$(PIP_INSTALL) --editable . | $(NAME_PACKAGES)
+	$(call INSTALL,.)
 	touch $@
 
 .venv/installed-test: pyproject.toml constraints.txt | $(BIN)/pip
 	echo "== installing moorage and its test tools"
-	$(PIP_INSTALL) --editable '.[test]' | $(NAME_PACKAGES)
+	$(call INSTALL,.[test])
 	touch $@ .venv/installed

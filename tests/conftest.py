@@ -6,15 +6,22 @@ import gc
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from moorage.cluster import check
 from tests import builders
 
-# Deadlines are left out: a busy machine is not a bug. What is tried is the same each time, so that
-# a failure is due to a change. `--hypothesis-profile=search` tries other and more examples.
+# A busy machine is not a bug: examples have no deadline, and may take long to make. What is tried
+# is the same each time, so that a failure is due to a change. `--hypothesis-profile=search` tries
+# other and more examples.
 settings.register_profile(
-    "same", max_examples=20, deadline=None, derandomize=True, print_blob=True, database=None
+    "same",
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    derandomize=True,
+    print_blob=True,
+    database=None,
 )
 settings.register_profile(
     "search", settings.get_profile("same"), max_examples=1_000, derandomize=False

@@ -111,8 +111,8 @@ def storage_class(
 
 
 def csi_node(name: str = "node", *, migrated: str = "", **limits: int) -> CSINode:
-    """A CSINode; keywords are limits: `csi` means the example driver, `ebs` that of AWS."""
-    drivers = {"csi": DRIVER, "ebs": "ebs.csi.aws.com"}
+    """A CSINode; keywords are limits of drivers: `csi` is the example, `ebs` AWS's, `pd` GCE's."""
+    drivers = {"csi": DRIVER, "ebs": "ebs.csi.aws.com", "pd": "pd.csi.storage.gke.io"}
     annotations = {"storage.alpha.kubernetes.io/migrated-plugins": migrated} if migrated else {}
     manifest = {
         "metadata": {"name": name, "annotations": annotations},

@@ -9,6 +9,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
 from moorage.cluster import Cluster, HandleRegistry, Nodes
@@ -32,6 +33,12 @@ from moorage.plugins.disk_io.quiet_disk import QUIET
 from tests.builders import node, pod
 from tests.coexisting import ANNOTATED, DAEMON, MIRRORED, TOGETHER
 from tests.storage_builders import csi_node, pv, pvc, storage_class
+
+#: For tests whose examples share what a fixture made, a folder or a command, on purpose.
+FIXTURES_MAY_BE_SHARED = [
+    *settings().suppress_health_check,
+    HealthCheck.function_scoped_fixture,
+]
 
 NAMES = tuple(f"n{at}" for at in range(6))
 NAMESPACES = ("default", "shop")

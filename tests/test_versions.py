@@ -146,6 +146,27 @@ def test_a_named_node_is_the_only_one_that_is_looked_at() -> None:
     assert not any(each.what in ("chosen", "error", "nominated") for each in found)
 
 
+def test_the_largest_size_counts_of_each_container_or_of_the_pod() -> None:
+    asked = [
+        {"name": name, "resources": {"requests": {"cpu": cpu}}}
+        for name, cpu in (("shrinks", "1"), ("grows", "3"))
+    ]
+    granted = [
+        {"name": name, "allocatedResources": {"cpu": cpu}, "resources": {"requests": {"cpu": cpu}}}
+        for name, cpu in (("shrinks", "3"), ("grows", "1"))
+    ]
+    status = {"containerStatuses": granted}
+    found = cluster(
+        node_manifest("n", cpu=6),
+        pod_manifest("r", node="n", spec={"containers": asked}, status=status),
+        pod_manifest("p", cpu=2),
+    )
+
+    for version, fits in (("1.36", False), ("1.37", True), ("1.36", False)):
+        told = found.configure(emulation_version=version).explain("default/p")
+        assert (told.chosen == "n") is fits
+
+
 def volume_of(reference: str) -> dict[str, Any]:
     return {"name": reference, "image": {"reference": reference}}
 

@@ -15,9 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import async_playwright
-
-from tests.web.conftest import CHROMIUM, FLAGS
+from tests.browsers import open_browser
 
 _FRAMES = """(seconds) => new Promise((done) => {
   const gaps = [];
@@ -47,8 +45,7 @@ async def _share(pid: int, seconds: float) -> float:
 
 
 async def _look(address: str, pid: int, seconds: int) -> dict[str, Any]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
+    async with open_browser() as browser:
         page = await browser.new_page(viewport={"width": 1280, "height": 860})
         await page.goto(address)
         await page.wait_for_selector('#status[data-state="live"]')
@@ -58,7 +55,6 @@ async def _look(address: str, pid: int, seconds: int) -> dict[str, Any]:
         )
         draws = await page.evaluate("mooragePace()")
         figures = await page.locator("#figures").inner_text()
-        await browser.close()
     return {
         "figures": " ".join(figures.split()),
         "server share while looked at": share,

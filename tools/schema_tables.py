@@ -28,6 +28,7 @@ VERSION_FILE = "VERSION"
 
 #: The OpenAPI document of each package.
 _DOCUMENTS = {
+    "admissionregistration.v1": "apis__admissionregistration.k8s.io__v1",
     "apiextensions.v1": "apis__apiextensions.k8s.io__v1",
     "apps.v1": "apis__apps__v1",
     "authentication.v1": "apis__authentication.k8s.io__v1",

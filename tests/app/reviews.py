@@ -11,6 +11,7 @@ import aiohttp
 from aiohttp import web
 
 from moorage.app.authorization import ACCESS_REVIEWS, TOKEN_REVIEWS
+from tests.patience import open_session
 
 
 @dataclass
@@ -56,7 +57,7 @@ class Reviews:
         try:
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
-            async with aiohttp.ClientSession() as session:
+            async with open_session() as session:
                 yield Client(session, f"http://127.0.0.1:{runner.addresses[0][1]}")
         finally:
             await runner.cleanup()

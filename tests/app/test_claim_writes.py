@@ -126,6 +126,34 @@ async def test_pods_that_share_a_claim_do_not_conflict() -> None:
     assert api.requests[1].body["status"] == {"reservedFor": users}
 
 
+@pytest.mark.parametrize("first_fails", [False, True])
+async def test_the_devices_of_members_that_share_a_claim_are_written_once(
+    first_fails: bool,
+) -> None:
+    """Whoever comes first writes them."""
+    api = FakeApi()
+    first, second = (PodRef("team", name, f"u-{name}") for name in ("a", "b"))
+    users = [{"resource": "pods", "name": each.name, "uid": each.uid} for each in (first, second)]
+    if first_fails:
+        api.script("patch", STATUS, refusal(403, "Forbidden"))
+        users = users[1:]
+    api.script("patch", PATH, as_read("8"))
+    api.script("patch", STATUS, as_read("9", allocation=TIMED, reservedFor=users[:1]))
+    writes = DeviceWrites((ClaimGrant(REF, ALLOCATION),), None, (REF,))
+    written = writer(api)
+
+    answers = await asyncio.gather(
+        *(written.write(WriteClaims(each, "n1", writes)) for each in (first, second)),
+        return_exceptions=True,
+    )
+
+    assert [isinstance(each, ClaimWriteError) for each in answers] == [first_fails, False]
+    statuses = [each.body["status"] for each in api.requests if each.path == STATUS]
+    assert statuses[first_fails] == {"allocation": TIMED, "reservedFor": users[:1]}
+    assert [each["reservedFor"] for each in statuses[first_fails:]][-1] == users
+    assert sum("allocation" in each for each in statuses[first_fails:]) == 1
+
+
 @pytest.mark.parametrize(
     ("grant", "read", "text"),
     [

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from aiohttp import ClientError, ClientSession
+from aiohttp import ClientError
 from aiohttp.test_utils import TestClient, TestServer
 
 from moorage.app import coexist_webhook
@@ -23,7 +23,7 @@ from moorage.client.api_errors import Unreachable
 from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from tests.builders import pod, pod_manifest
 from tests.client_certificates import ClientAuthority
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, open_session
 
 from .fake_api import FakeApi, refusal
 
@@ -288,7 +288,7 @@ async def test_with_a_client_ca_only_its_certificates_are_answered(tmp_path: Pat
             context.load_cert_chain(*shown)
         url = f"https://127.0.0.1:{port}{path}"
         try:
-            async with ClientSession() as session:
+            async with open_session() as session:
                 method = "POST" if path == PATH else "GET"
                 async with session.request(method, url, data=review, ssl=context) as answer:
                     return answer.status

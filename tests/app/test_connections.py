@@ -191,7 +191,7 @@ async def test_dripping_a_header_does_not_help(opened: Open) -> None:
 
 async def test_handshakes_are_counted_and_ended(opened: Open) -> None:
     context = Certificates(CertificateSettings()).context
-    limits = ConnectionLimits(most=1, handshake_seconds=0.05)
+    limits = ConnectionLimits(most=1, handshake_seconds=0.5)
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     async with serving(limits, context) as port:

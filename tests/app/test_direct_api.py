@@ -79,7 +79,10 @@ async def test_pages_and_watches(direct: DirectApi) -> None:
     rest = _read(await direct.get(PODS, {"limit": 2, "continue": go_on}))
     assert [each["metadata"]["name"] for each in first["items"] + rest["items"]] == ["a", "b", "c"]
 
-    params = {"resourceVersion": rest["metadata"]["resourceVersion"], "timeoutSeconds": 60}
+    params = {
+        "resourceVersion": rest["metadata"]["resourceVersion"],
+        "timeoutSeconds": int(PATIENCE_SECONDS),
+    }
     async with asyncio.timeout(PATIENCE_SECONDS), aclosing(direct.watch(PODS, params)) as lines:
         await direct.post(PODS, _pod("d"))
         told = _read(await anext(lines))

@@ -29,6 +29,7 @@ from moorage.web import StatusPage
 from tests.app.reviews import Reviews
 from tests.builders import pod
 from tests.client_certificates import ClientAuthority
+from tests.patience import open_session
 
 READER = {"Authorization": "Bearer good"}
 PATHS = ("/metrics", "/metrics/resources", "/configz", "/readyz/informer-sync", "/readyz/none", "/")
@@ -91,7 +92,7 @@ async def server(
     async with (
         reviews.serving() as api,
         serve_endpoints(settings, content(), Authorizer(api)) as port,
-        aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session,
+        open_session(connector=aiohttp.TCPConnector(force_close=True)) as session,
     ):
         yield Server(session, port)
 
@@ -194,7 +195,7 @@ async def test_nothing_can_be_written(reviews: Reviews) -> None:
 
 
 async def test_plain_http_is_not_served(reviews: Reviews) -> None:
-    async with server(reviews) as served, aiohttp.ClientSession() as session:
+    async with server(reviews) as served, open_session() as session:
         with pytest.raises(aiohttp.ClientError):
             await session.get(f"http://127.0.0.1:{served.port}/healthz")
 

@@ -14,6 +14,12 @@ from moorage.app.loop_thread import LoopThread, wait_at_most
 from tests.patience import PATIENCE_SECONDS, until_true
 
 
+@pytest.fixture(autouse=True)
+def _patient_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a thread may stand still for seconds before it answers."""
+    monkeypatch.setattr(loop_thread, "_PATIENCE_SECONDS", PATIENCE_SECONDS)
+
+
 class Stage:
     """A thread that can be told to stand still, and to end."""
 

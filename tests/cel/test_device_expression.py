@@ -276,7 +276,7 @@ sets.contains({0}, {1})
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SHAPES, OPERANDS, OPERANDS)
 def test_any_expression_has_an_answer_or_an_error(shape: str, left: str, right: str) -> None:
     selector = DeviceExpression(shape.format(left, right))

@@ -43,17 +43,60 @@ def test_every_difference_is_told(moorage: Moorage, tmp_path: Path) -> None:
     assert "small-00 default/one: message: recorded elsewhere, found None" in result.out
 
 
-def test_a_gate_that_is_not_known_skips_the_scenario_visibly(
-    moorage: Moorage, tmp_path: Path
+UNKNOWN_GATE = {"name": "gates-00", "featureGates": {"GangScheduling": True}}
+UNKNOWN_PLUGIN = {
+    "name": "plugin-00",
+    "config": {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Absent"}]}}}],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("skipped", "reason"),
+    [
+        pytest.param(UNKNOWN_GATE, "GangScheduling", id="a feature gate"),
+        pytest.param(UNKNOWN_PLUGIN, 'unknown plugin "Absent"', id="a plugin"),
+    ],
+)
+def test_what_is_skipped_is_counted_and_named(
+    moorage: Moorage, tmp_path: Path, skipped: dict[str, Any], reason: str
 ) -> None:
-    path = tmp_path / "gates.jsonl"
-    path.write_text(recording({"pod": "default/one"}, featureGates={"GangScheduling": True}))
+    path = tmp_path / "some.jsonl"
+    step = {"pod": "default/one", "chosen": "node"}
+    path.write_text("\n".join([recording(step, **skipped), recording(step)]))
 
     result = moorage("conform", str(path))
 
-    assert result.code == 0
-    assert "skipped small-00: " in result.out
-    assert "GangScheduling" in result.out
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert "(1 scenarios, 1 skipped)" in lines[0]
+    assert f"  skipped {skipped['name']}: " in lines[1]
+    assert reason in lines[1]
+    assert " ".join(lines[-1].split()) == "total 1 steps 0 differences 1 scenarios skipped"
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param(recording(**UNKNOWN_PLUGIN), "every scenario was skipped", id="all skipped"),
+        pytest.param("", "there are no recorded verdicts", id="no scenario"),
+        pytest.param(recording(), "there are no recorded verdicts", id="no step"),
+    ],
+)
+def test_it_fails_if_nothing_was_compared(
+    moorage: Moorage, tmp_path: Path, text: str, why: str, output: str
+) -> None:
+    path = tmp_path / "none.jsonl"
+    path.write_text(text)
+
+    result = moorage("conform", str(path), "-o", output)
+
+    assert result.code == 1
+    assert result.err == f"Nothing was compared: {why}.\n"
 
 
 @pytest.mark.parametrize(
@@ -61,6 +104,14 @@ def test_a_gate_that_is_not_known_skips_the_scenario_visibly(
     [
         pytest.param("{", "line 1: ", id="no JSON"),
         pytest.param(recording({"pod": "default/two"}), "no pending pod default/two", id="no pod"),
+        pytest.param(
+            recording({"pod": "default/one", "chosen": "n7"}), "there is no node n7", id="no node"
+        ),
+        pytest.param(
+            recording({"group": "default/g", "outcomes": [{"pod": "default/one", "node": "n7"}]}),
+            "there is no node n7",
+            id="no node of a member",
+        ),
         pytest.param(
             recording(objects=[node_manifest(cpu="2x")]), '"2x" is not a quantity', id="object"
         ),

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from moorage.cli import inputs
 from tests.builders import node_manifest, pod_manifest
 from tests.cli.invoking import Moorage
+from tests.strategies import FIXTURES_MAY_BE_SHARED
 
 DEMO = "examples/demo"
 VOLUMES = "examples/volumes"
@@ -362,7 +363,8 @@ def test_the_version(moorage: Moorage) -> None:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    suppress_health_check=FIXTURES_MAY_BE_SHARED,
 )
 @given(
     st.lists(

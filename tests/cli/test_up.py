@@ -19,7 +19,7 @@ from aiohttp import ClientSession, CookieJar
 from moorage.app.local_cluster import KubeconfigError, write_kubeconfig
 from tests.cli.invoking import Moorage
 from tests.embedded.kubectl import BINARIES, Kubectl
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, open_session
 
 _POD = """
 apiVersion: v1
@@ -98,9 +98,9 @@ async def test_pods_run_and_go_and_the_end_is_orderly(tmp_path: Path, scheduler:
     async with _up(tmp_path, "--nodes=2", f"--scheduler={scheduler}") as process:
         kubectl = Kubectl(BINARIES[0], tmp_path)
         await kubectl.run("create -f -", _NODE)
-        await kubectl.run("wait --for=condition=Ready node/mine --timeout=300s")
+        await kubectl.run("wait --for=condition=Ready node/mine")
         await kubectl.run("run hello --image=app")
-        await kubectl.run("wait --for=condition=Ready pod/hello --timeout=300s")
+        await kubectl.run("wait --for=condition=Ready pod/hello")
         await kubectl.run("create -f -", _POD % ("first", "mine"))
         await kubectl.run("create -f -", _POD % ("second", "mine"))
         await _until(kubectl, "get pod second -o jsonpath={.status.reason}", "OutOfcpu")
@@ -162,7 +162,7 @@ async def test_the_gate_of_the_coexist_policy_reaches_api_server_and_kubelets(
     async with _up(tmp_path, "--nodes=1", "--feature-gates=CoexistPolicy=false"):
         for name in ("first", "second"):
             await kubectl.run("create --validate=false -f -", _EXCLUSIVE_POD % name)
-            await kubectl.run(f"wait --for=condition=Ready pod/{name} --timeout=300s")
+            await kubectl.run(f"wait --for=condition=Ready pod/{name}")
         assert await kubectl.run("get pod first -o jsonpath={.spec.coexistPolicy}") == ""
     async with _up(tmp_path, "--nodes=1"):
         await kubectl.run("create --validate=false -f -", _EXCLUSIVE_POD % "first")
@@ -186,13 +186,16 @@ async def test_without_a_scheduler_pods_wait_and_the_next_run_goes_on(tmp_path: 
 
 
 async def test_what_the_scheduler_tells_is_for_those_who_were_let_in(tmp_path: Path) -> None:
-    async with _up(tmp_path, "--nodes=1", "--token=secret") as process, ClientSession() as other:
+    async with (
+        _up(tmp_path, "--nodes=1", "--token=secret") as process,
+        open_session() as other,
+    ):
         assert process.stdout is not None
         page = (await process.stdout.readline()).decode().removeprefix("Its page: ").strip()
         endpoints = page.partition("/ui/enter/")[0]
         data, metrics = f"{endpoints}/ui/api/snapshot", f"{endpoints}/metrics"
         # A jar takes no cookies from an address without a name unless it is told to.
-        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as browser:
+        async with open_session(cookie_jar=CookieJar(unsafe=True)) as browser:
             assert [await _status(browser, each) for each in (data, page, data)] == [401, 200, 200]
         # It gets to the page, which asks for the token, and to nothing of the cluster.
         assert await _status(other, page.rpartition("/")[0] + "/wrong") == 200

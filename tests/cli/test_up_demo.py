@@ -16,9 +16,6 @@ from moorage.demo import DemoContext, chapters
 from tests.cli.invoking import Moorage
 from tests.patience import PATIENCE_SECONDS
 
-# It tells a story of a minute.
-_PATIENCE_SECONDS = 2 * PATIENCE_SECONDS
-
 
 async def _demo(folder: Path, *flags: str) -> asyncio.subprocess.Process:
     # Elsewhere than in the repository, and without a terminal or a display.
@@ -35,7 +32,7 @@ async def _demo(folder: Path, *flags: str) -> asyncio.subprocess.Process:
 
 async def test_the_whole_story_ends_by_itself(tmp_path: Path) -> None:
     process = await _demo(tmp_path, "--once", "--no-browser")
-    async with asyncio.timeout(_PATIENCE_SECONDS):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         out, err = (each.decode() for each in await process.communicate())
 
     assert (process.returncode, err) == (0, "")
@@ -49,7 +46,7 @@ async def test_the_whole_story_ends_by_itself(tmp_path: Path) -> None:
 async def test_it_stops_in_the_middle(tmp_path: Path) -> None:
     process = await _demo(tmp_path, "--pace=60")
     assert process.stdout is not None
-    async with asyncio.timeout(_PATIENCE_SECONDS):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (line := await process.stdout.readline()).startswith(b"1/"):
             assert line, "it has ended"
         process.send_signal(signal.SIGINT)

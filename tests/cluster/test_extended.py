@@ -19,8 +19,9 @@ from moorage.cluster import (
     HandleRegistry,
     Informer,
     WhatIf,
+    check,
 )
-from moorage.cluster.extended.contract import kind_of_change
+from moorage.cluster.extended.contract import POOL, kind_of_change
 from moorage.cluster.extended.resources import extended_figures, extended_lines
 from moorage.objects.custom import CustomKind
 from moorage.objects.pod import Pod
@@ -545,3 +546,20 @@ def test_a_resource_that_answers_wrongly_ends_nothing(
     is_wrong = False
 
     assert all("n" in told or SLOTS in told for told in of.extended.reports.take())
+
+
+# Pools
+
+
+def test_a_pod_counts_once_in_a_pool_however_often_its_node_is_set() -> None:
+    made = cluster(ColumnsHandle)
+    made.put_node(node("a"))
+    made.extended.set(SLOTS, POOL, Slots(9))
+    made.put_pod(using("p", 2, "a"))
+    for count in (5, 1, 9):
+        made.extended.custom.put(status("a", count))
+        assert (used(made, "a"), used(made, POOL)) == (2, 2)
+    check(made)
+
+    made.remove_pod("default/p")
+    assert (used(made, "a"), used(made, POOL)) == (0, 0)

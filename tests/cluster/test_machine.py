@@ -301,4 +301,4 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 TestClusterMachine = ClusterMachine.TestCase
-TestClusterMachine.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)
+TestClusterMachine.settings = settings(max_examples=30, stateful_step_count=50)

@@ -152,10 +152,15 @@ def only(configuration: Configuration) -> ProfileConfiguration:
     return profile
 
 
-def refused(*profiles: Any, known: Mapping[str, KnownPlugin] = KNOWN, **settings: Any) -> list[str]:
+def refused(
+    *profiles: Any,
+    known: Mapping[str, KnownPlugin] = KNOWN,
+    gates: FeatureGates | None = None,
+    **settings: Any,
+) -> list[str]:
     """The problems of a configuration that must not load."""
     with pytest.raises(ConfigError) as caught:
-        loaded(*profiles, known=known, **settings)
+        loaded(*profiles, known=known, gates=gates, **settings)
     return [str(problem) for problem in caught.value.problems]
 
 

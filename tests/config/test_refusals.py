@@ -185,9 +185,9 @@ def test_settings(settings: dict[str, Any], problem: str) -> None:
             id="plugin disabled without name",
         ),
         pytest.param(
-            {"plugins": {"multiPoint": on("GangScheduling")}},
+            {"plugins": {"multiPoint": on("DeferredPodScheduling")}},
             "profiles[0].plugins.multiPoint.enabled[0].name: "
-            'plugin "GangScheduling" is not supported by Moorage yet',
+            'plugin "DeferredPodScheduling" is not supported by Moorage yet',
             id="plugin of kube-scheduler that Moorage lacks",
         ),
         pytest.param(
@@ -231,16 +231,6 @@ def test_settings(settings: dict[str, Any], problem: str) -> None:
             {"plugins": {"bind": off("DefaultBinder")}},
             "profiles[0].plugins.bind: at least one plugin must be enabled",
             id="no bind",
-        ),
-        pytest.param(
-            {"plugins": {"placementGenerate": on("TopologyPlacementGenerator")}},
-            "profiles[0].plugins.placementGenerate: not supported by Moorage yet",
-            id="placement generation",
-        ),
-        pytest.param(
-            {"plugins": {"placementScore": off("*")}},
-            "profiles[0].plugins.placementScore: not supported by Moorage yet",
-            id="placement scoring",
         ),
     ],
 )

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import expect
 
-from tests.web.conftest import CHROMIUM, FLAGS, MISSING
+from tests.browsers import CHROMIUM, MISSING, open_browser, open_context
 from tools.site import ROOT, StagedSite, build, navigation
 
 PAGES = {str(page.relative_to(ROOT)) for page in ROOT.glob("docs/*.md")} - {"docs/index.md"}
@@ -37,21 +37,22 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 async def test_the_first_answer_is_as_wide_as_the_column(site: Path) -> None:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
-        page = await browser.new_page(viewport={"width": 1440, "height": 900})
+    async with open_browser() as browser:
+        page = await (
+            await open_context(browser, viewport={"width": 1440, "height": 900})
+        ).new_page()
         await page.goto((site / "index.html").as_uri())
         block = page.locator("pre code").first
         await expect(block).to_contain_text("moorage explain")
         assert await block.evaluate("(each) => each.scrollWidth - each.clientWidth") == 0
-        await browser.close()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 async def test_search_works_on_a_phone(site: Path) -> None:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
-        page = await browser.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
+    async with open_browser() as browser:
+        page = await (
+            await open_context(browser, viewport={"width": 390, "height": 844}, has_touch=True)
+        ).new_page()
         await page.goto((site / "index.html").as_uri())
         assert await page.evaluate("document.documentElement.scrollWidth") == 390
         await page.locator("label.md-header__button[for=__search]").click()
@@ -61,14 +62,13 @@ async def test_search_works_on_a_phone(site: Path) -> None:
         await page.locator(".md-search__input").press_sequentially("learnReserve")
         await page.locator(".md-search-result__item a").first.click()
         await expect(page).to_have_url(re.compile(r"docs/gpu-aware\.html"))
-        await browser.close()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 async def test_search_works_on_pages_opened_from_a_disk(site: Path) -> None:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
-        page = await browser.new_page()
+    async with open_browser() as browser:
+        context = await open_context(browser)
+        page = await context.new_page()
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         await page.goto((site / "docs" / "gpu-aware.html").as_uri())
@@ -82,7 +82,6 @@ async def test_search_works_on_pages_opened_from_a_disk(site: Path) -> None:
         await expect(found).to_contain_text("Keeping GPU nodes for GPU pods")
         await found.locator("a").first.click()
         await expect(page).to_have_url(re.compile(r"docs/gpu-aware\.html"))
-        await browser.close()
 
     # It needs nobody else's server.
     assert {url.partition(":")[0] for url in asked} <= {"file", "data"}

@@ -22,6 +22,9 @@ _CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILIN
 ROOT = Path(__file__).parents[2]
 
 
+# By itself `kubectl wait` waits for half a minute.
+_PATIENCE = f"--timeout={PATIENCE_SECONDS:g}s"
+
 needs_kubectl = pytest.mark.skipif(not shutil.which("kubectl"), reason="no kubectl in the path")
 
 #: Runs a command, and gives what it printed.
@@ -72,7 +75,7 @@ def terminal(command: str, folder: Path) -> Iterator[Terminal]:
 
     def typed(line: str) -> str:
         done = subprocess.run(
-            ["bash", "-c", line],
+            ["bash", "-c", line.replace("kubectl wait", f"kubectl wait {_PATIENCE}")],
             cwd=ROOT,
             env=variables,
             capture_output=True,

@@ -75,8 +75,6 @@ metadata: {name: w}
 spec: {size: 3, share: 50%, free: {a: {b: c}}, names: [d]}
 """
 
-# What a hanging kubectl may cost; a good one takes a second even on a busy machine.
-
 
 @dataclass(frozen=True, slots=True)
 class Kubectl:
@@ -110,6 +108,9 @@ class Kubectl:
 
     async def start(self, command: str) -> asyncio.subprocess.Process:
         """A command that goes on, such as a watch."""
+        if command.startswith("wait "):
+            # By itself it waits for half a minute.
+            command = f"{command} --timeout={PATIENCE_SECONDS:g}s"
         return await asyncio.create_subprocess_exec(
             self.binary,
             *command.split(),

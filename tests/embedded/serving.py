@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 
 from moorage.embedded.server import Server, ServerSettings, serve
+from tests.patience import open_session
 
 Json = dict[str, Any]
 
@@ -91,7 +92,7 @@ async def served(settings: ServerSettings | None = None) -> AsyncIterator[Client
     headers = {"Authorization": f"Bearer {running.settings.token}"}
     connector = aiohttp.TCPConnector(ssl=_trust(running))
     try:
-        async with aiohttp.ClientSession(headers=headers, connector=connector) as session:
+        async with open_session(headers=headers, connector=connector) as session:
             yield Client(running, session)
     finally:
         await running.stop()

@@ -8,14 +8,15 @@ import socket
 from typing import Any
 
 import msgspec
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from moorage.embedded.server import Server
 from tests.embedded.serving import TOKEN, node, pod, service
 from tests.patience import PATIENCE_SECONDS, until_true
+from tests.strategies import FIXTURES_MAY_BE_SHARED
 
 # One server for all examples: what they leave behind is part of what the next ones meet.
-LENIENT = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LENIENT = settings(suppress_health_check=FIXTURES_MAY_BE_SHARED)
 
 SEGMENTS = st.sampled_from(
     [

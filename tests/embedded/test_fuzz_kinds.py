@@ -99,7 +99,6 @@ def _value(kind: SchemaType, deep: int) -> st.SearchStrategy[Any]:
 @settings(
     # There are many kinds, and every example is a dozen requests.
     max_examples=settings().max_examples // 5,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 def test_odd_objects(running: Server, kind: ServedKind, data: st.DataObject) -> None:

@@ -6,6 +6,7 @@ import json
 
 from tests.embedded.kubectl import DEFINITION, DEPLOYMENT, POD, WIDGET, Kubectl, needs_kubectl
 from tests.embedded.serving import NODES, PODS, Client, binding, node, pod
+from tests.patience import until
 
 pytestmark = needs_kubectl
 
@@ -104,14 +105,18 @@ async def test_nodes_are_tainted_cordoned_and_drained(kubectl: Kubectl, secure: 
     await kubectl.run("cordon n")
     assert "SchedulingDisabled" in await kubectl.run("get nodes")
 
-    refused = await kubectl.fails("drain n --timeout=300s")
+    refused = await kubectl.fails("drain n")
     assert "declare no controller" in refused
-    drained = await kubectl.fails("drain n --force --timeout=5s")
-    assert "evicting pod default/web" in drained
-    marked = await secure.get(f"{PODS}/web")
-    assert marked["metadata"]["deletionTimestamp"]
+    draining = await kubectl.start("drain n --force")
+
+    async def is_marked() -> bool:
+        return "deletionTimestamp" in (await secure.get(f"{PODS}/web"))["metadata"]
+
+    await until(is_marked)
     await secure.delete(f"{PODS}/web", {"gracePeriodSeconds": 0})
-    assert "drained" in await kubectl.run("drain n --force")
+    drained = (await draining.communicate())[0].decode()
+    assert "evicting pod default/web" in drained
+    assert "node/n drained" in drained
     await kubectl.run("uncordon n")
     await kubectl.run("taint node n dedicated-")
     assert (await secure.get(f"{NODES}/n"))["spec"].get("taints") in (None, [])
@@ -124,11 +129,11 @@ async def test_deleting_and_waiting(kubectl: Kubectl, secure: Client) -> None:
     assert "NotFound" in await kubectl.fails("get pod web")
     status = {"status": {"conditions": [{"type": "Available", "status": "True"}]}}
     await secure.patch("/apis/apps/v1/namespaces/default/deployments/web/status", status)
-    await kubectl.run("wait deployment/web --for=condition=Available --timeout=300s")
+    await kubectl.run("wait deployment/web --for=condition=Available")
     counts = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
     path = "/apis/apps/v1/namespaces/default/deployments/web/status"
     await secure.patch(path, {"status": counts})
-    rolled = await kubectl.run("rollout status deployment/web --timeout=300s")
+    rolled = await kubectl.run("rollout status deployment/web")
     assert "successfully rolled out" in rolled
     assert "deleted" in await kubectl.run("delete deployments --all")
 
@@ -193,7 +198,7 @@ async def test_server_side_apply(kubectl: Kubectl, secure: Client) -> None:
 
 async def test_custom_resources(kubectl: Kubectl) -> None:
     await kubectl.run("apply -f -", DEFINITION)
-    await kubectl.run("wait crd/widgets.example.com --for=condition=Established --timeout=300s")
+    await kubectl.run("wait crd/widgets.example.com --for=condition=Established")
     await kubectl.run("apply -f -", WIDGET)
 
     assert (await kubectl.run("get wg")).split() == ["NAME", "SIZE", "w", "3"]

@@ -25,6 +25,24 @@ CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata: {a: b
 LABELLED = CONFIG.replace("name: config", "name: config, labels: {app: web}")
 NUMBERS = POD.replace('"1"', "1").replace("name: web", "name: numbers")
 
+ADMISSION = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: slices}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [namespaces]}
+  matchConditions: [{name: all, expression: "true"}]
+  variables: [{name: node, expression: "object.spec.?nodeName.orValue('')"}]
+  validations: [{expression: "false", message: no namespaces}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: slices}
+spec: {policyName: slices, validationActions: [Deny]}
+"""
 FIVE = DEPLOYMENT.replace("replicas: 2", "replicas: 5")
 ADDED = '[{"op":"add","path":"/metadata/labels","value":{"x":"y"}}]'
 TESTED = '[{"op":"test","path":"/spec/replicas","value":9}]'
@@ -87,6 +105,22 @@ Steps = list[tuple[str, str, str]]
                 ("create clusterrolebinding me --clusterrole=reader --user=me", "", "me created"),
             ],
             id="kinds that are only stored",
+        ),
+        pytest.param(
+            [
+                ("create -f -", ADMISSION, "Warning: admission policies and their bindings are st"),
+                ("apply -f -", ADMISSION, "policybinding.admissionregistration.k8s.io/slices conf"),
+                ("get validatingadmissionpolicies", "", "slices"),
+                ("get validatingadmissionpolicy slices -o yaml", "", "generation: 1"),
+                ("get validatingadmissionpolicy slices -o yaml", "", "failurePolicy: Fail"),
+                ("get validatingadmissionpolicybindings -o name", "", "io/slices"),
+                ("explain validatingadmissionpolicy.spec.validations", "", "expression"),
+                ("create namespace denied", "", "created"),
+                ("!create -f -", ADMISSION.replace("failurePolicy", "policy"), '"spec.policy"'),
+                ("delete -f -", ADMISSION, 'io "slices" deleted'),
+                ("!get validatingadmissionpolicybinding slices", "", "not found"),
+            ],
+            id="admission policies",
         ),
         pytest.param(
             [
@@ -199,9 +233,9 @@ Steps = list[tuple[str, str, str]]
                     "Expected replicas",
                 ),
                 ("wait deployment web --for=jsonpath={.spec.replicas}=3", "", "condition met"),
-                ("wait deployment web --for=create --timeout=300s", "", "condition met"),
+                ("wait deployment web --for=create", "", "condition met"),
                 ("delete deployment web --now", "", "deleted"),
-                ("wait deployment web --for=delete --timeout=300s", "", ""),
+                ("wait deployment web --for=delete", "", ""),
             ],
             id="changing objects",
         ),

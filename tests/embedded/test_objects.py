@@ -269,12 +269,17 @@ async def test_names_of_roles(client: Client, name: str, code: int) -> None:
     assert (await client.ask("POST", roles, {"metadata": {"name": name}}))[0] == code
 
 
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+
+
 @pytest.mark.parametrize(
     ("path", "warned"),
     [
         ("/apis/batch/v1/namespaces/default/cronjobs", "nothing makes Jobs of them"),
         ("/apis/networking.k8s.io/v1/namespaces/default/ingresses", "no traffic flows"),
         ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "the token may do everything"),
+        (f"{ADMISSION}/validatingadmissionpolicies", "no request is refused"),
+        (f"{ADMISSION}/validatingadmissionpolicybindings", "no request is refused"),
         (MAPS, ""),
     ],
 )

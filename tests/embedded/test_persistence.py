@@ -19,7 +19,7 @@ from moorage.embedded.hollow.pod_life import HollowSettings
 from moorage.embedded.server import ServerSettings, serve
 from moorage.embedded.store.journal import DataDirError, SqliteJournal
 from tests.embedded.serving import MAPS, NODES, PODS, Client, binding, node, pod, served
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, open_session
 
 SERVER = """
 import asyncio, sys
@@ -80,7 +80,7 @@ async def test_every_acknowledged_write_survives_a_kill(tmp_path: Path) -> None:
     headers = {"Authorization": "Bearer t"}
     for turn in range(3):
         process, url = await _started(tmp_path)
-        async with aiohttp.ClientSession(headers=headers) as session:
+        async with open_session(headers=headers) as session:
             async with session.get(url + MAPS) as response:
                 listed = await response.json()
             versions = {

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage.config import FeatureGates
+from moorage.config.kubernetes_versions import VERSIONS, KubernetesVersion
 from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import V1BETA1, PodGroup
 from moorage.testing.builders import pod
 from moorage.testing.driver import Driver, drive
 
+OLD, NEW = VERSIONS
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True, "Coscheduling": True}
 
 
@@ -25,7 +28,10 @@ def members(group: str, count: int, start: int = 0, **fields: Any) -> list[Pod]:
     return [pod(f"{group}-{number}", spec=spec, **fields) for number in range(start, start + count)]
 
 
-def drive_gangs(*objects: Object, topology: bool = True, **config: Any) -> Driver:
+def drive_gangs(
+    *objects: Object, topology: bool = True, version: KubernetesVersion = NEW, **config: Any
+) -> Driver:
     """Drives an engine that knows groups; without topology, their keys do not count."""
-    gates = {**GATES, "TopologyAwareWorkloadScheduling": topology}
+    switched = {**GATES, "TopologyAwareWorkloadScheduling": topology}
+    gates = FeatureGates.parse(switched, version=version)
     return drive(*objects, gates=gates, **config)

@@ -343,8 +343,7 @@ _SEARCHES = settings.get_current_profile_name() == "search"
 TestDevices.settings = settings(
     max_examples=1_000 if _SEARCHES else 12,
     stateful_step_count=50 if _SEARCHES else 25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    suppress_health_check=[*settings().suppress_health_check, HealthCheck.filter_too_much],
 )
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from moorage.engine import budget
 from moorage.engine.actions import PatchPodGroupStatus
@@ -51,7 +51,6 @@ def drive(*objects: Any, spec: dict[str, Any], size: int = 2, **fields: Any) -> 
 # Victims
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from("ab")), max_size=10),
     st.lists(st.integers(0, 3), min_size=1, max_size=4),

@@ -252,7 +252,7 @@ _NAMES = st.integers(0, _GANGS - 1).map("g{}".format)
 _SIZES = st.integers(1, 5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(_SIZES, min_size=_GANGS, max_size=_GANGS),
     st.lists(st.tuples(st.sampled_from(_DEEDS), _NAMES, _SIZES), min_size=8, max_size=30),

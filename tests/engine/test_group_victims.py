@@ -78,7 +78,7 @@ def find(made: type[DryRun], asks: Pod, failed: Failed, driver: Any) -> object:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(RUNNING, st.sampled_from([None, 0, 9]))
 # Who leaves another node together with a victim makes no room on this one.
 @example([(at, "whole", 1, 2, 0) for at in (0, 1)] + [(at, "", 3, 2, 0) for at in range(4)], None)

@@ -101,8 +101,9 @@ def _is_pressed(nodes: Nodes, row: int) -> bool:
     if not nodes.alive[row]:
         return False
     told = nodes.node(row)
-    pressed = any(each.type == "DiskPressure" for each in told.conditions)
-    return pressed and "strict" in told.labels
+    if "strict" not in told.labels:
+        return False
+    return any(each.type == "DiskPressure" for each in told.conditions)
 
 
 class Minority(PreScore[int], Score[int], Sign):

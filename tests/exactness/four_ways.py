@@ -26,6 +26,7 @@ from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from moorage.objects.pod_status import FINISHED
 from moorage.plugins import REGISTRY
+from moorage.testing.declarations import Declarations
 from tests.builders import Manifest
 from tests.exactness.streams import Shape, World
 
@@ -75,16 +76,22 @@ class FourWays:
     ways_to_decide: Mapping[str, tuple[bool, bool]] = field(default_factory=lambda: WAYS)
     #: Classes that are made for the first pod show more mistakes.
     waits_for_second: bool = False
+    #: Whether plugins see no more of the cluster than they declare, which takes twice as long.
+    limits_plugins: bool = True
+    declarations: Declarations = field(default_factory=Declarations)
     #: Nodes as they came, moved to another zone and went: what the visit order depends on.
     node_log: list[tuple[str, Node | None]] = field(default_factory=list)
     #: The last recount of a step, and what was nominated and placed then.
     recounted: tuple[Hashable, Cluster] | None = None
 
     def __post_init__(self) -> None:
+        registry = self.registry
+        if self.limits_plugins:
+            registry = self.declarations.registry(registry)
         self.engines = {
             name: Engine(
                 self.configuration,
-                self.registry,
+                registry,
                 ClassSettings(
                     classes, batches, self.most_classes, waits_for_second=self.waits_for_second
                 ),
@@ -124,6 +131,7 @@ class FourWays:
             found = _encoded(actions)
             if found != expected:
                 raise Differs(f"with {name}:\n{_unlike(expected, found)}")
+        self.declarations.check()
         return first
 
     def check(self) -> None:

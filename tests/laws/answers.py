@@ -10,6 +10,7 @@ from moorage.config import FeatureGates
 from moorage.framework.plugin import Filter, Plugin, Score
 from moorage.plugins import BUILTIN
 from moorage.plugins.coexist_policy import CoexistPolicy, CoexistPolicyArgs
+from moorage.testing.declarations import Declarations
 
 FILTERS = [plugin for plugin in BUILTIN if issubclass(plugin, Filter)]
 SCORES = [plugin for plugin in BUILTIN if issubclass(plugin, Score)]
@@ -23,5 +24,9 @@ ARGS: dict[type[Plugin], msgspec.Struct] = {
 
 
 def build(kind: type[Plugin]) -> Any:
-    """The plugin as the default profile has it, but with everything it can do switched on."""
-    return kind.create(ARGS.get(kind) or (kind.Args and kind.Args()), FeatureGates())
+    """The plugin as the default profile has it, but with everything it can do switched on.
+
+    It sees no more of the cluster than it declares.
+    """
+    made = kind.create(ARGS.get(kind) or (kind.Args and kind.Args()), FeatureGates())
+    return Declarations().limited(made)

@@ -14,7 +14,7 @@ import aiohttp
 
 from moorage.documents.json_text import decode_at_any_depth
 from moorage.objects.kinds import KINDS
-from tests.patience import PATIENCE_SECONDS, until
+from tests.patience import PATIENCE_SECONDS, open_session, until
 
 Manifest = dict[str, Any]
 
@@ -212,8 +212,8 @@ def _cpu(manifest: Mapping[str, Any]) -> int:
 @asynccontextmanager
 async def arena(server: str, token: str) -> AsyncIterator[Arena]:
     """Opens the arena behind an API server."""
-    async with aiohttp.ClientSession(
-        server,
+    async with open_session(
+        base_url=server,
         connector=aiohttp.TCPConnector(ssl=False),
         headers={"Authorization": f"Bearer {token}"},
     ) as session:

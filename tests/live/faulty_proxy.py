@@ -11,6 +11,8 @@ from random import Random
 import aiohttp
 from aiohttp import web
 
+from tests.patience import open_session
+
 _HOP_BY_HOP = {"host", "connection", "transfer-encoding", "content-length", "keep-alive"}
 
 
@@ -84,10 +86,7 @@ class FaultyProxy:
         host, port = runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"
         connector = aiohttp.TCPConnector(ssl=False, limit=0)
-        timeout = aiohttp.ClientTimeout(total=None)
-        async with aiohttp.ClientSession(
-            connector=connector, timeout=timeout, auto_decompress=False
-        ) as self._session:
+        async with open_session(connector=connector, auto_decompress=False) as self._session:
             try:
                 yield self
             finally:

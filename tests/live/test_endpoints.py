@@ -9,6 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.patience import open_session
 from tests.ports import free_port
 
 from .arena import Arena, node, pod
@@ -38,7 +39,7 @@ async def endpoints(plane: ControlPlane, admin: Arena, tmp_path: Path) -> AsyncI
     serving = (f"--secure-port={port}", "--bind-address=127.0.0.1")
     async with (
         moorage(tmp_path / "log", access, "--leader-elect=false", *serving) as process,
-        aiohttp.ClientSession() as session,
+        open_session() as session,
     ):
         await admin.bound(2)
         await admin.told("FailedScheduling")

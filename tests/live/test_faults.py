@@ -20,6 +20,7 @@ from tests.patience import PATIENCE_SECONDS, until_true
 from .arena import Arena, node, pod
 from .control_plane import MOORAGE_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
+from .lease_options import LONG_LEASE, SHORT_LEASE
 from .moorage_process import MoorageProcess, kubeconfig, moorage, start
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
@@ -156,26 +157,16 @@ async def test_the_scheduler_is_killed_at_random_points(
             await all_is_well(admin, proxy)
 
 
-_QUICK = (
-    # Long enough for a busy machine, on which a renewal may take seconds.
-    "--leader-elect-lease-duration=15s",
-    "--leader-elect-renew-deadline=12s",
-    "--leader-elect-retry-period=500ms",
-    "--leader-elect-resource-name=moorage",
-    "--leader-elect-resource-namespace=moorage-system",
-)
-
-
 async def test_the_leader_is_killed_and_the_standby_takes_over(
     plane: ControlPlane, admin: Arena, tmp_path: Path
 ) -> None:
     await admin.create(NODES)
     async with (
         proxied(plane, Faults(binding_seconds=0.3), tmp_path) as proxy,
-        moorage(tmp_path / "one", tmp_path / "kubeconfig", *_QUICK) as leader,
+        moorage(tmp_path / "one", tmp_path / "kubeconfig", *SHORT_LEASE) as leader,
     ):
         await leader.logged(_LEADS)
-        async with moorage(tmp_path / "two", tmp_path / "kubeconfig", *_QUICK) as standby:
+        async with moorage(tmp_path / "two", tmp_path / "kubeconfig", *SHORT_LEASE) as standby:
             await standby.logged("The cluster is known")
             await admin.create(PODS)
             await admin.bound(10)
@@ -191,10 +182,10 @@ async def test_a_leader_that_stood_still_binds_nothing_any_more(
     await admin.create(NODES)
     async with (
         proxied(plane, Faults(), tmp_path) as proxy,
-        moorage(tmp_path / "one", tmp_path / "kubeconfig", *_QUICK) as leader,
+        moorage(tmp_path / "one", tmp_path / "kubeconfig", *SHORT_LEASE) as leader,
     ):
         await leader.logged(_LEADS)
-        async with moorage(tmp_path / "two", tmp_path / "kubeconfig", *_QUICK) as standby:
+        async with moorage(tmp_path / "two", tmp_path / "kubeconfig", *SHORT_LEASE) as standby:
             await standby.logged("The cluster is known")
             leader.pause()
             await standby.logged(_LEADS)
@@ -209,19 +200,12 @@ async def test_a_leader_that_stood_still_binds_nothing_any_more(
 async def test_a_leader_that_is_asked_to_stop_makes_way_at_once(
     plane: ControlPlane, admin: Arena, tmp_path: Path
 ) -> None:
-    # So long a lease that nobody could wait for it to run out.
-    slow = (
-        "--leader-elect-lease-duration=10m",
-        "--leader-elect-renew-deadline=9m",
-        "--leader-elect-retry-period=500ms",
-        *_QUICK[3:],
-    )
     async with (
         proxied(plane, Faults(), tmp_path),
-        moorage(tmp_path / "one", tmp_path / "kubeconfig", *slow) as leader,
+        moorage(tmp_path / "one", tmp_path / "kubeconfig", *LONG_LEASE) as leader,
     ):
         await leader.logged(_LEADS)
-        async with moorage(tmp_path / "two", tmp_path / "kubeconfig", *slow) as standby:
+        async with moorage(tmp_path / "two", tmp_path / "kubeconfig", *LONG_LEASE) as standby:
             await standby.logged("The cluster is known")
             assert await leader.stop() == 0
             await standby.logged(_LEADS)

@@ -17,26 +17,20 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, open_session
 from tests.ports import free_port
 
 from .arena import Arena, node, pod
 from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, ControlPlane, binaries
 from .faulty_proxy import Faults, FaultyProxy
+from .lease_options import LONG_LEASE, SHORT_LEASE
 from .moorage_process import MoorageProcess, kubeconfig, moorage
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
-_QUICK = (
-    # Long enough for a busy machine, on which a renewal may take seconds.
-    "--leader-elect-lease-duration=12s",
-    "--leader-elect-renew-deadline=10s",
-    "--leader-elect-retry-period=500ms",
-    "--leader-elect-resource-name=moorage",
-    "--leader-elect-resource-namespace=moorage-system",
-)
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/moorage-system/leases/moorage"
 _LEADS = "This scheduler leads"
+_RENEWALS = 6
 
 # It holds the interpreter for as long as no other code would, and is no burden otherwise.
 _HANGING = """
@@ -92,8 +86,7 @@ class Endpoints:
 @pytest.fixture
 async def endpoints() -> AsyncIterator[Endpoints]:
     connector = aiohttp.TCPConnector(force_close=True)
-    timeout = aiohttp.ClientTimeout(total=PATIENCE_SECONDS)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+    async with open_session(connector=connector) as session:
         yield Endpoints(session, free_port())
 
 
@@ -114,7 +107,7 @@ async def hung(
     """A leader that is in a decision which does not end."""
     hanging = Hanging(folder)
     await admin.create([node("n1")])
-    async with moorage(folder / "hung", access, *_QUICK, hanging.option, *options) as process:
+    async with moorage(folder / "hung", access, hanging.option, *options) as process:
         await process.logged(_LEADS)
         await admin.create([pod("hang")])
         await process.settled(hanging.has_begun)
@@ -124,11 +117,11 @@ async def hung(
 async def test_a_leader_keeps_its_lease_answers_and_stops_while_a_decision_hangs(
     admin: Arena, access: Path, tmp_path: Path, endpoints: Endpoints
 ) -> None:
-    async with hung(admin, access, tmp_path, "--hung-after=10m", *endpoints.options) as process:
+    options = (*LONG_LEASE, "--hung-after=1h", *endpoints.options)
+    async with hung(admin, access, tmp_path, *options) as process:
         seen: set[str] = set()
         async with asyncio.timeout(PATIENCE_SECONDS):
-            # Together they take longer than the lease lasts.
-            while len(seen) < 26:
+            while len(seen) < _RENEWALS:
                 seen.add((await lease(admin))["renewTime"])
                 assert await endpoints.get("/livez") == (200, "ok")
                 assert await endpoints.get("/readyz") == (200, "ok")
@@ -149,9 +142,10 @@ async def test_a_leader_keeps_its_lease_answers_and_stops_while_a_decision_hangs
 async def test_a_leader_that_hangs_for_too_long_is_replaced(
     admin: Arena, access: Path, tmp_path: Path, endpoints: Endpoints
 ) -> None:
+    soon = ("--hung-after=5s", *endpoints.options)
     async with (
-        hung(admin, access, tmp_path, "--hung-after=5s", *endpoints.options) as process,
-        moorage(tmp_path / "standby", access, *_QUICK) as standby,
+        hung(admin, access, tmp_path, *SHORT_LEASE, *soon) as process,
+        moorage(tmp_path / "standby", access, *SHORT_LEASE) as standby,
     ):
 
         async def is_dead() -> bool:
@@ -172,9 +166,9 @@ async def test_a_leader_that_was_replaced_writes_nothing_of_what_it_decided(
     async with FaultyProxy(plane.server, Faults()).running() as proxy:
         behind = kubeconfig(tmp_path / "behind", proxy.url, MOORAGE_TOKEN)
         late = ("--hung-after=5s", hanging.option)
-        async with moorage(tmp_path / "old", behind, *_QUICK, *late) as leader:
+        async with moorage(tmp_path / "old", behind, *SHORT_LEASE, *late) as leader:
             await leader.logged(_LEADS)
-            async with moorage(tmp_path / "new", access, *_QUICK) as standby:
+            async with moorage(tmp_path / "new", access, *SHORT_LEASE) as standby:
                 await standby.logged("The cluster is known")
                 await admin.create([pod("hang", cpu="99")])
                 await leader.settled(hanging.has_begun)

@@ -15,6 +15,7 @@ from tests.patience import PATIENCE_SECONDS
 from .arena import Arena, node, pod
 from .control_plane import MOORAGE_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
+from .lease_options import LONG_LEASE
 from .moorage_process import kubeconfig, moorage
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
@@ -184,16 +185,9 @@ def jumpy_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("jumpy_clock")
 async def test_the_clock_jumps(admin: Arena, access: Path, tmp_path: Path) -> None:
-    # The clock jumps by more than the lease lasts, which no busy machine exceeds.
-    leading = (
-        "--leader-elect-lease-duration=120s",
-        "--leader-elect-renew-deadline=100s",
-        "--leader-elect-retry-period=500ms",
-        "--leader-elect-resource-name=moorage",
-        "--leader-elect-resource-namespace=moorage-system",
-    )
+    # The clock jumps by more than the lease lasts.
     await admin.create([node("n1"), node("big", cpu=16)])
-    async with moorage(tmp_path / "log", access, *leading) as process:
+    async with moorage(tmp_path / "log", access, *LONG_LEASE) as process:
         await process.logged("leads")
         # The last needs the backoff to end at the right time: its node comes later.
         await admin.create([pod("a"), pod("b"), pod("large", cpu="20")])

@@ -25,20 +25,13 @@ from tests.patience import PATIENCE_SECONDS
 from .arena import Arena, Manifest, arena, node, pod
 from .control_plane import ADMIN_TOKEN, MOORAGE_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
+from .lease_options import USUAL_LEASE
 from .moorage_process import MoorageProcess, kubeconfig, moorage
 
 pytestmark = pytest.mark.live
 
 _NODES, _CPUS = 100, 32
 _PODS = "/api/v1/namespaces/default/pods"
-_LEASE = (
-    # As in production: on a busy machine, shorter ones are lost while the API server starts.
-    "--leader-elect-lease-duration=15s",
-    "--leader-elect-renew-deadline=10s",
-    "--leader-elect-retry-period=2s",
-    "--leader-elect-resource-name=moorage",
-    "--leader-elect-resource-namespace=moorage-system",
-)
 _MOST_GROWTH = 1.15
 
 # What an administrator sees while the API server is down or has only just come up.
@@ -168,7 +161,9 @@ class Replicas:
     async def add(self) -> None:
         self.number += 1
         log, access = self.folder / f"log{self.number}", self.folder / "kubeconfig"
-        self.running.append(await self.stack.enter_async_context(moorage(log, access, *_LEASE)))
+        self.running.append(
+            await self.stack.enter_async_context(moorage(log, access, *USUAL_LEASE))
+        )
 
     async def leader(self) -> MoorageProcess:
         async with asyncio.timeout(PATIENCE_SECONDS):

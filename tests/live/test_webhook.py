@@ -18,7 +18,7 @@ import yaml
 from moorage.app.coexist_admission import ANNOTATION as RAISED
 from moorage.objects.pod import COEXIST_POLICY, PLACED
 from tests.client_certificates import ClientAuthority
-from tests.patience import until
+from tests.patience import open_session, until
 from tests.ports import free_port
 
 from .arena import Arena, arena, node, pod
@@ -94,7 +94,7 @@ async def _refused(admin: Arena, wrong: Any, why: str) -> None:
 
 
 async def _ready(port: int) -> None:
-    async with aiohttp.ClientSession() as session:
+    async with open_session() as session:
 
         async def is_ready() -> bool:
             try:
@@ -220,7 +220,7 @@ async def review(port: int, kind: str, item: Any) -> Any:
     request = {"uid": "1", "kind": {"kind": kind}, "namespace": "default", "object": item}
     url = f"https://127.0.0.1:{port}/coexist-policy"
     async with (
-        aiohttp.ClientSession() as session,
+        open_session() as session,
         session.post(url, json={"request": request}, ssl=False) as answer,
     ):
         return (await answer.json())["response"]

@@ -46,7 +46,7 @@ def term(*expressions: dict[str, Any], fields: tuple[dict[str, Any], ...] = ()) 
         pytest.param(needs("a", "Gt", "5"), {"a": "5"}, False, id="Gt, equal"),
         pytest.param(needs("a", "Gt", "4"), {}, False, id="Gt, absent"),
         pytest.param(needs("a", "Gt", "4"), {"a": "many"}, False, id="Gt, not a number"),
-        pytest.param(needs("a", "Gt", "-1"), {"a": "+0"}, True, id="Gt, signs"),
+        pytest.param(needs("a", "Gt", "1"), {"a": "+2"}, True, id="Gt, a node with a sign"),
         pytest.param(needs("a", "Gt", "4"), {"a": "10"}, True, id="Gt, as numbers, not texts"),
         pytest.param(needs("a", "Lt", "5"), {"a": "4"}, True, id="Lt"),
         pytest.param(needs("a", "Lt", "5"), {"a": "5"}, False, id="Lt, equal"),
@@ -140,6 +140,88 @@ def test_equal_meanings_are_equal_values() -> None:
 )
 def test_malformed_expressions(expression: dict[str, Any], told: str) -> None:
     assert term(expression) == Malformed((told,))
+
+
+UMLAUTS = "\u00fc" * 40
+NO_VALUE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or "
+    "'12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+NO_NAME = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        pytest.param(
+            needs("a", "Gt", "-5"),
+            [f'values[0][a]: Invalid value: "-5": {NO_VALUE}'],
+            id="a number with a sign",
+        ),
+        pytest.param(
+            needs("a", "NotIn", "x", "a b"),
+            [f'values[1][a]: Invalid value: "a b": {NO_VALUE}'],
+            id="a value with a blank",
+        ),
+        pytest.param(
+            needs("a", "In", "x" * 64),
+            [f'values[0][a]: Invalid value: "{"x" * 64}": must be no more than 63 bytes'],
+            id="a long value",
+        ),
+        pytest.param(
+            needs("a", "In", UMLAUTS),
+            [
+                f'values[0][a]: Invalid value: "{UMLAUTS}": must be no more than 63 bytes; '
+                f"{NO_VALUE}"
+            ],
+            id="a value that is long in bytes",
+        ),
+        pytest.param(needs("a", "In", ""), [], id="an empty value"),
+        pytest.param(
+            needs("n n", "DoesNotExist"),
+            [f'key: Invalid value: "n n": {NO_NAME}'],
+            id="a key with a blank",
+        ),
+        pytest.param(
+            needs("", "Exists"),
+            [f'key: Invalid value: "": name part must be non-empty; {NO_NAME}'],
+            id="no key",
+        ),
+        pytest.param(
+            needs("/a", "Exists"),
+            ['key: Invalid value: "/a": prefix part must be non-empty'],
+            id="no prefix",
+        ),
+        pytest.param(
+            needs("a", "Gt", "x y"),
+            [
+                "values[0]: Invalid value: \"x y\": for 'Gt', 'Lt' operators, the value must be an "
+                "integer",
+                f'values[0][a]: Invalid value: "x y": {NO_VALUE}',
+            ],
+            id="two mistakes",
+        ),
+    ],
+)
+def test_expressions_with_what_no_label_can_be(expression: dict[str, Any], told: list[str]) -> None:
+    compiled = term(expression)
+
+    if told:
+        assert compiled == Malformed(tuple(f"matchExpressions[0].{each}" for each in told))
+    else:
+        assert isinstance(compiled, NodeTerm)
+
+
+@pytest.mark.parametrize(
+    "key", ["a/b/c", "Upper/a", f"{'x' * 254}/a", f"example.com/{'x' * 64}", "example.com/"]
+)
+def test_no_key_of_a_label(key: str) -> None:
+    assert isinstance(term(needs(key, "Exists")), Malformed)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import hypothesis.strategies as st
+import msgspec
 import pytest
 from hypothesis import given
 
@@ -269,6 +270,106 @@ def test_requests(asks: Pod, requests: dict[str, int]) -> None:
 def test_held_cpu(runs: Pod, held: int) -> None:
     assert dict(runs.held.requests)["cpu"] == held
     assert "memory" not in dict(runs.held.requests)
+
+
+TWO = container("a", cpu="1"), container("b", cpu="3")
+
+
+@pytest.mark.parametrize(
+    ("runs", "held"),
+    [
+        pytest.param(
+            build(*TWO, status={"containerStatuses": [seen("a", cpu="3"), seen("b", cpu="1")]}),
+            {"cpu": 4000},
+            id="what is in effect is not more in all",
+        ),
+        pytest.param(
+            build(*TWO, status={"containerStatuses": [seen("a", cpu="2"), seen("b", cpu="5")]}),
+            {"cpu": 7000},
+            id="what is in effect is more in all",
+        ),
+        pytest.param(
+            build(
+                *TWO,
+                status={"containerStatuses": [{"name": "a", "allocatedResources": {"cpu": "2"}}]},
+            ),
+            {"cpu": 5000},
+            id="what was granted counts without what is in effect",
+        ),
+        pytest.param(
+            build(*TWO, status={"containerStatuses": [seen("a", cpu="2")]}),
+            {"cpu": 5000},
+            id="of a container without a report what is asked counts",
+        ),
+        pytest.param(
+            build(
+                *TWO,
+                status={"containerStatuses": [seen("a", cpu="2")], "conditions": [INFEASIBLE]},
+            ),
+            {"cpu": 2000},
+            id="an infeasible resize: without a report nothing counts",
+        ),
+        pytest.param(
+            build(*TWO, status={"conditions": [INFEASIBLE]}),
+            {},
+            id="an infeasible resize without any report",
+        ),
+        pytest.param(
+            build(
+                *TWO, status={"containerStatuses": [seen("a", cpu="9")], "conditions": [DEFERRED]}
+            ),
+            {"cpu": 12000},
+            id="a deferred resize",
+        ),
+        pytest.param(
+            build(
+                container(cpu="1"),
+                init=(container("i", cpu="2"),),
+                status={"initContainerStatuses": [seen("i", cpu="9")]},
+            ),
+            {"cpu": 9000},
+            id="init containers count by their status, too",
+        ),
+        pytest.param(
+            build(
+                *TWO,
+                status={
+                    "resources": {"requests": {"cpu": "5"}},
+                    "allocatedResources": {"cpu": "6", "memory": "7"},
+                },
+            ),
+            {"cpu": 6000, "memory": 7},
+            id="what is reported of the pod replaces its containers",
+        ),
+        pytest.param(
+            build(
+                *TWO,
+                resources={"requests": {"cpu": "5"}},
+                status={"resources": {"requests": {"cpu": "6", "memory": "7"}}},
+            ),
+            {"cpu": 6000, "memory": 7},
+            id="pod level, all names that are reported",
+        ),
+        pytest.param(
+            build(*TWO, resources={"requests": {"cpu": "2"}}, overhead={"cpu": "1"}),
+            {"cpu": 3000},
+            id="pod level, without a report",
+        ),
+    ],
+)
+def test_since_1_37_the_largest_sum_counts(runs: Pod, held: dict[str, int]) -> None:
+    runs = msgspec.structs.replace(runs, counts_by_sums=True)
+
+    assert dict(runs.held.requests) == held
+
+
+def test_pod_level_requests_of_neither_cpu_nor_memory_leave_defaults_to_containers() -> None:
+    runs = build(
+        container(cpu="1"), container("b"), resources={"requests": {"ephemeral-storage": "1"}}
+    )
+
+    assert runs.held.nonzero_cpu_milli == 1100
+    assert runs.held.nonzero_memory_bytes == 2 * SILENT_MEMORY
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,11 @@ def _topology(*values: str) -> dict[str, Any]:
         ),
         (
             {"gcePersistentDisk": {"pdName": "d"}},
-            Attachable("pd.csi.storage.gke.io", "UNSPECIFIED/d", "kubernetes.io/gce-pd"),
+            Attachable(
+                "pd.csi.storage.gke.io",
+                "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d",
+                "kubernetes.io/gce-pd",
+            ),
         ),
         (
             {"azureDisk": {"diskName": "d", "diskURI": "u"}},
@@ -140,6 +144,53 @@ def test_drivers_of_in_tree_volumes(source: dict[str, Any], attachable: Attachab
 
     assert Sources.inline(volumes[0]).attachable() == attachable
     assert bool(mounting(source).spec.migratable) is (attachable is not None)
+
+
+UNREADABLE = "failed to get region from zones: zone in unexpected format, expected: "
+
+
+@pytest.mark.parametrize(
+    ("labels", "place", "fault"),
+    [
+        pytest.param({}, "zones/UNSPECIFIED", "", id="no zone"),
+        pytest.param({ZONE: ""}, "zones/UNSPECIFIED", "", id="an empty zone"),
+        pytest.param({ZONE: "x"}, "zones/x", "", id="any one zone"),
+        pytest.param({ZONE: "x", BETA_ZONE: "y"}, "zones/y", "", id="the old label comes first"),
+        pytest.param({ZONE: "x", BETA_ZONE: ""}, "zones/x", "", id="unless it is empty"),
+        pytest.param(
+            {ZONE: "europe-west1-b__europe-west1-c"}, "regions/europe-west1", "", id="a region"
+        ),
+        pytest.param(
+            {ZONE: "us-east1-c__europe-west1-b"},
+            "",
+            "failed to get region from zones: multiple or no regions gotten from zones, got: "
+            "map[europe-west1:{} us-east1:{}]",
+            id="two regions",
+        ),
+        pytest.param(
+            {ZONE: "europe-west1-b__y"},
+            "",
+            UNREADABLE + "{locale}-{region}-{zone}, got: y",
+            id="a zone of another form",
+        ),
+        pytest.param(
+            {ZONE: "a-b-c-d__a-b-c"},
+            "",
+            UNREADABLE + "{locale}-{region}-{zone}, got: a-b-c-d",
+            id="a longer zone",
+        ),
+        pytest.param(
+            {ZONE: "__"}, "", UNREADABLE + "{locale}-{region}-{zone}, got: ", id="empty zones"
+        ),
+    ],
+)
+def test_disks_of_gce_are_known_by_their_zone_or_region(
+    labels: dict[str, str], place: str, fault: str
+) -> None:
+    disk = pv(labels=labels, csi=None, gcePersistentDisk={"pdName": "d"})
+
+    handle = f"projects/UNSPECIFIED/{place}/disks/d" if place else ""
+    assert disk.source == Attachable("pd.csi.storage.gke.io", handle, "kubernetes.io/gce-pd", fault)
 
 
 @pytest.mark.parametrize(

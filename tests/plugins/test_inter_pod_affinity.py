@@ -19,6 +19,7 @@ from moorage.objects.node import HOSTNAME, ZONE, Node
 from moorage.objects.placement_rules import AffinityTerm
 from moorage.objects.pod import Pod
 from moorage.objects.workload import Namespace
+from moorage.plugins.inter_pod_affinity.affinity_hints import node_helps
 from moorage.plugins.inter_pod_affinity.inter_pod_affinity import (
     AffinityRules,
     InterPodAffinity,
@@ -504,6 +505,67 @@ A, B, BARE = node("x", labels={ZONE: "a"}), node("x", labels={ZONE: "b"}), node(
 def test_node_hints(waiting: Pod, old: Node | None, new: Node, helps: bool) -> None:
     for action in (Action.ADD, Action.UPDATE_NODE_LABEL):
         assert hint(Resource.NODE, action)(waiting, old, new) is helps
+
+
+RACK = "rack"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "others", "changed", "helps"),
+    [
+        pytest.param(AWAY, [], ZONE, True, id="its own topology key"),
+        pytest.param(AWAY, [], RACK, False, id="another label"),
+        pytest.param(NEAR_WEB, [], RACK, False, id="near: another label"),
+        pytest.param(pod("waiting"), [], RACK, False, id="no rules: any label"),
+        pytest.param(
+            AWAY,
+            [pod("r", node="x", spec=terms(away=[term(key=RACK)]))],
+            RACK,
+            True,
+            id="the topology key of a pod that keeps it away",
+        ),
+        pytest.param(
+            pod("waiting", labels={"app": "web"}),
+            [pod("r", node="x", spec=terms(away=[term(key=RACK)]))],
+            RACK,
+            True,
+            id="no rules: the topology key of a pod that keeps it away",
+        ),
+        pytest.param(
+            AWAY,
+            [pod("r", node="x", spec=terms(away=[term(DB, key=RACK)]))],
+            RACK,
+            False,
+            id="the topology key of a pod that keeps others away",
+        ),
+        pytest.param(
+            AWAY,
+            [pod("r", node="x", spec=terms(near=[term(key=RACK)]))],
+            RACK,
+            False,
+            id="the topology key of a pod that wants to be near",
+        ),
+    ],
+)
+def test_only_labels_that_decide_wake_a_pod_where_the_cluster_is_known(
+    waiting: Pod, others: list[Pod], changed: str, helps: bool
+) -> None:
+    before, after = (node("x", labels={changed: value}) for value in "ab")
+    nodes = cluster(after, *others).nodes
+    plugin = InterPodAffinity(InterPodAffinityArgs())
+    plugin.see_cluster(nodes)
+    event = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
+    (wakeup,) = (each for each in plugin.wakeups() if each.event.hears(event))
+
+    assert wakeup.hint is not None
+    assert wakeup.hint(waiting, before, after) is helps
+
+
+def test_while_a_pod_is_nominated_any_label_may_decide() -> None:
+    made = cluster(node("x"))
+    made.nominate(pod("n", spec=terms(away=[term(key=RACK)])), "x")
+
+    assert node_helps(made.nodes, AWAY, node("x"), node("x", labels={RACK: "a"}))
 
 
 def test_the_signature_tells_pods_apart_by_what_is_read() -> None:

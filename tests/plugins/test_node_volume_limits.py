@@ -12,6 +12,7 @@ from moorage.config.kubernetes_versions import read_version
 from moorage.framework.status import Code, PluginError
 from moorage.framework.wakeups import Action, Resource
 from moorage.objects.csi import CSINode
+from moorage.objects.node import ZONE
 from moorage.objects.pod import Pod
 from moorage.plugins.volumes.node_volume_limits import NodeVolumeLimits, Volumes
 from tests.builders import cluster, node, pod
@@ -128,6 +129,16 @@ def test_in_tree_volumes_count_for_the_driver_that_took_them_over(
 
     assert rejections(PLUGIN, asks, nodes) == {"a": EXCEEDED}
     assert codes(PLUGIN, asks, nodes) == {"a": Code.UNSCHEDULABLE}
+
+
+@pytest.mark.parametrize(
+    ("zones", "counts"), [("x", True), ("x__y", False)], ids=["readable", "unreadable"]
+)
+def test_a_disk_that_its_driver_cannot_know_does_not_count(zones: str, counts: bool) -> None:
+    disk = pv("p", labels={ZONE: zones}, csi=None, gcePersistentDisk={"pdName": "d"})
+    nodes = cluster(node(), csi_node("node", pd=0), pvc("a", volume="p"), disk)
+
+    assert rejections(PLUGIN, claiming("a"), nodes) == ({"node": EXCEEDED} if counts else {})
 
 
 def test_a_volume_is_the_same_whichever_way_it_is_written() -> None:

@@ -447,6 +447,27 @@ def test_system_defaults_compare_nodes_without_a_zone_too() -> None:
     assert scores(made, asks(constraint())) is None
 
 
+def test_system_defaults_take_nodes_without_a_zone_for_nodes_whose_zone_has_no_name() -> None:
+    made = with_service(*webs(a1=1, bare=2))
+    for each in ("b1", "c1"):
+        before = made.nodes.node(row_of(made, each))
+        made.put_node(msgspec.structs.replace(before, labels={**before.labels, ZONE: ""}))
+    # Five names weigh ln 7, and two zones ln 4: that of a1 and a2, and that of all others.
+    name, zone = math.log(7), math.log(4)
+    costs = {
+        "a1": name + 2 + zone + 4,
+        "a2": 2 + zone + 4,
+        "b1": 2 + 2 * zone + 4,
+        "c1": 2 + 2 * zone + 4,
+        "bare": 2 * name + 2,
+    }
+    assert scores(made, asks()) == normal(costs)
+    # Without c1 there are four names, and still two zones.
+    fewer = {**costs, "a1": math.log(6) + 2 + zone + 4, "bare": 2 * math.log(6) + 2}
+    del fewer["c1"]
+    assert scores(made, asks(), without="c1") == normal(fewer)
+
+
 def test_system_defaults_count_pods_on_the_nodes_that_the_pod_selects() -> None:
     made = with_service(*webs(a1=1, b1=3, bare=2))
     for name in ("a1", "bare"):
@@ -795,7 +816,11 @@ some_specs = st.fixed_dictionaries(
 )
 node_labels = st.fixed_dictionaries(
     {},
-    optional={ZONE: st.sampled_from("ab"), HOSTNAME: st.sampled_from("xyz"), "rack": st.just("")},
+    optional={
+        ZONE: st.sampled_from(["a", "b", ""]),
+        HOSTNAME: st.sampled_from("xyz"),
+        "rack": st.just(""),
+    },
 )
 some_taints = st.sampled_from([(), (("gpu", "NoSchedule"),), (("slow", "PreferNoSchedule"),)])
 apps = st.sampled_from([{"app": "web"}, {"app": "db"}, {}])
@@ -892,7 +917,7 @@ class Oracle:
             counts = self.per_value(each, keys)
             size = len(compared)
             if key != HOSTNAME:
-                size = len({on.labels.get(key) for on in compared})
+                size = len({on.labels.get(key, "") for on in compared})
             for on in compared:
                 if key in on.labels:
                     own = self.count(each, on)

@@ -8,13 +8,14 @@ import pytest
 
 from moorage.cluster.storage.objects import Reservation
 from moorage.framework.status import Code, PluginError, unresolvable
+from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource
 from moorage.objects.node import ZONE
 from moorage.objects.pod import Pod
 from moorage.objects.storage import StorageObject
 from moorage.plugins.volumes.volume_binding import VolumeBinding, VolumeBindingArgs
 from tests.builders import cluster, node, pod
-from tests.plugins.asking import codes, listens, rejections, scores, wakes
+from tests.plugins.asking import codes, listens, rejections, scores, verdict, wakes
 from tests.storage_builders import (
     claiming,
     csi_driver,
@@ -149,13 +150,26 @@ def test_bound_claims(claims: list[str], rejected: dict[str, tuple[str, ...]]) -
         pytest.param({}, False, id="an empty term"),
         pytest.param(
             {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node"]}]},
-            False,
-            id="a name is never matched",
+            True,
+            id="a name that is the node's",
+        ),
+        pytest.param(
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["other"]}]},
+            True,
+            id="a name that is another's",
         ),
         pytest.param(
             {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["node"]}]},
             True,
-            id="nor does a name exclude",
+            id="a name that excludes",
+        ),
+        pytest.param(
+            {
+                "matchExpressions": [{"key": "absent", "operator": "Exists"}],
+                "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node"]}],
+            },
+            False,
+            id="labels besides a name",
         ),
     ],
 )
@@ -367,6 +381,74 @@ def test_a_migrated_volume_is_matched_with_the_labels_of_its_driver(
     found = rejections(PLUGIN, claiming("claim"), nodes)
 
     assert found == {name: why for name, why in rejected.items() if why}
+
+
+def in_zones(name: str, zones: str, **given: Any) -> StorageObject:
+    return pv(name, labels={ZONE: zones}, csi=None, gcePersistentDisk={"pdName": name}, **given)
+
+
+GCE_PD = "kubernetes.io/gce-pd"
+UNREADABLE = (
+    "could not translate pv: failed to get region from zones: zone in unexpected format, "
+    "expected: {locale}-{region}-{zone}, got: "
+)
+
+
+def found_for(*volumes: StorageObject) -> Verdict:
+    """What is found for a pod with these volumes: on a, all plugins are; on b, GCE's migrated."""
+    claims = [pvc(f"claim-{each.name}", volume=each.name) for each in volumes]
+    nodes = cluster(
+        node("a"), node("b"), csi_node("a"), csi_node("b", migrated=GCE_PD), *volumes, *claims
+    )
+    found = verdict(PLUGIN, claiming(*(each.name for each in claims)), nodes)
+    assert found is not None
+    return found
+
+
+def test_a_volume_that_the_driver_cannot_know_is_an_error_where_the_driver_is_used() -> None:
+    found = found_for(in_zones("v", "x__y"))
+
+    assert found.broken is not None
+    assert found.broken.tolist() == [False, True]
+    assert found.describe(1) == f"{UNREADABLE}x"
+
+
+def test_the_first_such_volume_is_in_the_error() -> None:
+    found = found_for(in_zones("v", "europe-west1-b"), in_zones("w", "q__r"), in_zones("x", "s__t"))
+
+    # The first volume cannot be used on b, so that nothing else is asked there.
+    assert found.broken is not None
+    assert found.broken.tolist() == [False, False]
+    assert found.rejected.tolist() == [False, True]
+    found = found_for(in_zones("w", "q__r"), in_zones("x", "s__t"))
+    assert found.describe(1) == f"{UNREADABLE}q"
+
+
+def test_a_volume_that_is_missing_before_is_no_error() -> None:
+    nodes = cluster(
+        node("b"),
+        csi_node("b", migrated=GCE_PD),
+        in_zones("v", "x__y"),
+        pvc("lost", volume="gone"),
+        pvc("claim", volume="v"),
+    )
+
+    found = verdict(PLUGIN, claiming("lost", "claim"), nodes)
+
+    assert found is not None
+    assert found.broken is not None
+    assert not found.broken.any()
+
+
+def test_pods_whose_volumes_differ_in_what_the_driver_cannot_know_are_not_alike() -> None:
+    nodes = cluster(
+        node(),
+        *(in_zones(name, zones) for name, zones in (("v", "__"), ("w", ""), ("x", "__"))),
+        *(pvc(f"claim-{name}", volume=name) for name in "vwx"),
+    )
+
+    one, sound, like = (PLUGIN.sign(claiming(f"claim-{name}"), nodes.nodes) for name in "vwx")
+    assert one == like != sound
 
 
 # Scores

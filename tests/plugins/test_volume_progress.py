@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from moorage.cluster import Cluster
 from moorage.framework.plugin import ClaimWrite, Preparation, VolumeWrite
 from moorage.framework.status import Code, Rejected, unresolvable
+from moorage.objects.node import ZONE
 from moorage.objects.pod import Pod
 from moorage.objects.storage import StorageObject
 from moorage.plugins.volumes.volume_binding import VolumeBinding, VolumeBindingArgs
 from tests.builders import cluster, node, pod
-from tests.storage_builders import claiming, pv, pvc, storage_class
+from tests.storage_builders import claiming, csi_node, pv, pvc, storage_class
 
 PLUGIN = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=30))
 LOCAL = storage_class("local", provisioner="kubernetes.io/no-provisioner")
@@ -33,6 +36,18 @@ def placed(nodes: Cluster, *claims: str) -> Pod:
 
 def failed(why: str) -> Rejected:
     return Rejected(Code.ERROR, (f"binding volumes: {why}",))
+
+
+UNREADABLE = (
+    "could not translate pv: failed to get region from zones: zone in unexpected format, "
+    "expected: {locale}-{region}-{zone}, got: x"
+)
+
+
+def unreadable(name: str, **given: Any) -> StorageObject:
+    """A disk of GCE whose zones cannot be read."""
+    disk: dict[str, Any] = {"csi": None, "gcePersistentDisk": {"pdName": name}}
+    return pv(name, class_name="local", labels={ZONE: "x__y"}, **disk, **given)
 
 
 def test_what_is_written(nodes: Cluster) -> None:
@@ -116,6 +131,11 @@ WRITTEN = pv("v", class_name="local", hosts=("node",), claim="found@uid-found")
             ),
             id="the volume is of another node now",
         ),
+        pytest.param(
+            [csi_node(migrated="kubernetes.io/gce-pd"), unreadable("v", claim="found@uid-found")],
+            failed(f"failed to translate pv to csi: {UNREADABLE}"),
+            id="the volume is one that its driver cannot know",
+        ),
     ],
 )
 def test_binding(nodes: Cluster, seen: list[StorageObject], answer: bool | Rejected) -> None:
@@ -170,6 +190,15 @@ SELECTED = pvc("made", selected_node="node")
                 'pv "w" node affinity doesn\'t match node "node": no matching NodeSelectorTerms'
             ),
             id="made where it cannot be used",
+        ),
+        pytest.param(
+            [
+                csi_node(migrated="kubernetes.io/gce-pd"),
+                pvc("made", selected_node="node", volume="w"),
+                unreadable("w"),
+            ],
+            failed(UNREADABLE),
+            id="made as one that its driver cannot know",
         ),
     ],
 )

@@ -326,4 +326,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
+TestQueueMachine.settings = settings(max_examples=80, stateful_step_count=50)

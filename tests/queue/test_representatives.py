@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from moorage.framework.status import unresolvable
-from moorage.framework.wakeups import Action, ClusterEvent, Resource, Topics, on
+from moorage.framework.wakeups import Action, ClusterEvent, Resource, Topics, Wakeup, on
 from moorage.objects.pod import Pod
 from moorage.queue import FailedAttempt, Queue, QueuedPod, SharedFailure
 from tests.builders import pod
 from tests.queue.driver import BOTH, PORTS_ONLY, PROFILE, drained, make_queue, places, popped
+from tests.storage_builders import pvc
 
 ALIKE = on(Resource.NODE, Action.ADD, lambda *_: True, alike=True)
 OF_ONE = on(
@@ -172,9 +173,10 @@ def test_hints_that_say_no_wake_nobody() -> None:
     assert waiting_names(queue) == NAMES
 
 
-def spanning(**options: Any) -> Queue:
+def spanning(*fit: Wakeup, **options: Any) -> Queue:
     """A queue in which pods of a template each wait that fail where one of them does."""
-    queue = make_queue(wakeups={PROFILE: {"Fit": (ALIKE,), "Claims": (OF_ONE,)}}, **options)
+    wakeups = {"Fit": (ALIKE, *fit), "Claims": (OF_ONE,)}
+    queue = make_queue(wakeups={PROFILE: wakeups}, **options)
     for now, name in enumerate(NAMES):
         queue.add(pod(name, spec={"hostname": name}), float(now))
         alike = SharedFailure("claims", spans_templates=True)
@@ -209,6 +211,14 @@ def test_an_event_that_concerns_one_template_wakes_its_pods_alone() -> None:
     assert waiting_names(queue) == "abd"
     fail_again(queue, popped(queue, LATER))
     assert drained(queue, LATER) == []
+
+
+def test_an_event_that_does_not_help_the_first_pod_wakes_one_of_another_template() -> None:
+    """All fail where one does, and are looked up together; still the event is about one claim."""
+    queue = spanning(on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, never, alike=True))
+    queue.wake(OF_C, None, pvc("c"), LATER)
+    assert waiting_names(queue) == "abd"
+    assert drained(queue, LATER) == ["c"]
 
 
 @pytest.mark.parametrize("is_tried", [True, False])

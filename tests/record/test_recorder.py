@@ -107,7 +107,7 @@ def play(stage: Stage, day: list[tuple[float, list[Call]]]) -> None:
 
 
 @given(days, st.sets(st.integers(0, 11), max_size=2))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_is_recorded_replays_to_the_same_decisions(
     day: list[tuple[float, list[Call]]], stubborn: set[int]
 ) -> None:

@@ -51,6 +51,32 @@ def test_a_kind_may_have_the_name_of_one_that_is_known(tmp_path: Path) -> None:
     assert [type(each).__name__ for each in given.objects] == ["Node", "CustomObject"]
 
 
+@pytest.mark.parametrize("kind", ["Node", "Namespace", "Pod"])
+def test_a_plugin_that_follows_a_core_kind_does_not_hide_it(tmp_path: Path, kind: str) -> None:
+    followed = CustomKind("", "v1", kind, f"{kind.lower()}s")
+    made = thing("b", apiVersion="v1", kind=kind, spec={"containers": [{"name": "main"}]})
+
+    given = loaded(tmp_path, made, wanted=(followed,))
+
+    read = [(type(each).__name__, each.name) for each in given.objects]
+    assert ("Node", "a") in read
+    assert (kind, "b") in read
+    assert ("CustomObject", "b") in read
+    assert len(read) == len(set(read))
+
+
+def test_a_plugin_that_follows_a_workload_leaves_its_pods(tmp_path: Path) -> None:
+    followed = CustomKind("apps", "v1", "ReplicaSet", "replicasets")
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    made = thing("set", apiVersion="apps/v1", kind="ReplicaSet", spec=spec)
+
+    given = loaded(tmp_path, made, wanted=(followed,))
+
+    read = sorted(type(each).__name__ for each in given.objects)
+    assert read == ["CustomObject", "Node", "Pod", "Pod", "ReplicaSet"]
+
+
 @pytest.mark.parametrize(
     "unwanted", [thing(), thing(apiVersion="other.com/v1")], ids=["kind", "group"]
 )

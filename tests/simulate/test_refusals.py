@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from moorage.documents.errors import InputError
 from moorage.simulate.loading import load
 from moorage.simulate.manifests import VERSIONS
 from tests.builders import node_manifest, pod_manifest
+from tests.strategies import FIXTURES_MAY_BE_SHARED
 
 HEAD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: team-a}\n"
 POD = "document 1: Pod team-a/p: "
@@ -305,7 +306,10 @@ YAMLISH = st.lists(
 ).map("".join) | st.text(max_size=40)  # fmt: skip
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    suppress_health_check=FIXTURES_MAY_BE_SHARED,
+)
 @given(YAMLISH)
 def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "any.yaml"
@@ -330,7 +334,10 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    suppress_health_check=FIXTURES_MAY_BE_SHARED,
+)
 @given(st.sampled_from(sorted(VERSIONS)), st.dictionaries(FIELDS, VALUES, max_size=4))
 def test_any_object_is_read_or_refused(tmp_path: Path, kind: str, raw: dict[str, Any]) -> None:
     path = tmp_path / "any.json"

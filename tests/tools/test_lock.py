@@ -1,53 +1,64 @@
-"""The lock of the image: the versions that are tested, each with hashes."""
+"""The locks hold for every Python that the project claims to support."""
 
 from __future__ import annotations
 
-import re
+import tomllib
 from pathlib import Path
 
 import pytest
-
-from tools.lock import find_closure, find_hashes, read_page, read_pins, write_lock
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LOWEST = PROJECT["requires-python"].removeprefix(">=")
+MINORS = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if ":: 3." in each]
+PYTHONS = [*(f"{minor}.0" for minor in MINORS), "3.11.2"]
 
 
-def test_the_lock_has_the_versions_that_are_tested() -> None:
-    text = (ROOT / "requirements.lock").read_text()
-    entries = re.findall(
-        r"^([a-z0-9-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}[^\n]*\n)+)", text, re.M
-    )
-    locked = {name: version for name, version, _ in entries}
-    pins = read_pins((ROOT / "constraints.txt").read_text())
-
-    assert len(entries) == text.count("==")
-    assert locked == {name: pins[name] for name in locked}
-    assert {"numpy", "aiohttp", "msgspec", "cel-expr-python"} <= locked.keys()
-    assert "pytest" not in locked
-    assert "requirements.lock" in (ROOT / "Dockerfile").read_text()
-
-
-def test_a_page_of_an_index() -> None:
-    digest = "ab" * 32
-    files = read_page(
-        f'<a href="../../p/x_y-1.0-py3-none-any.whl#sha256={digest}">x</a>'
-        f'<a href="/p/x-y-1.0.tar.gz#sha256={digest[::-1]}">x</a>'
-        f'<a href="/p/x_y-1.1-py3-none-any.whl#sha256={"cd" * 32}">x</a><a href="/p/odd.zip">x</a>'
-    )
-    found = find_hashes("x-y", "1.0", files)
-
-    assert found == sorted((digest, digest[::-1]))
-    assert write_lock({"x-y": "1.0"}, {"x-y": ["a", "b"]}).endswith(
-        "x-y==1.0 \\\n    --hash=sha256:a \\\n    --hash=sha256:b\n"
-    )
-    with pytest.raises(SystemExit, match="the index has no files of 2"):
-        find_hashes("x-y", "2", files)
+def pins(name: str, python: str) -> dict[str, str]:
+    """Returns the versions that a lock names for a Python on Linux, at most one of a package."""
+    found: dict[str, str] = {}
+    for line in (ROOT / name).read_text().splitlines():
+        if "==" not in line:
+            continue
+        requirement = Requirement(line.removesuffix("\\"))
+        place = {"python_full_version": python, "python_version": python.rpartition(".")[0]}
+        if requirement.marker is None or requirement.marker.evaluate(place):
+            package = canonicalize_name(requirement.name)
+            assert package not in found, f"{name}: {package} twice for Python {python}"
+            found[package] = str(requirement.specifier).removeprefix("==")
+    return found
 
 
-def test_what_is_needed_is_pinned() -> None:
-    pins = {"rich": "1", "markdown-it-py": "1", "mdurl": "1", "pygments": "1"}
-    on_windows = "colorama; sys_platform == 'win32'"
+def wanted(*extras: str) -> list[Requirement]:
+    lines = [line for extra in extras for line in PROJECT["optional-dependencies"][extra]]
+    return [Requirement(line) for line in [*PROJECT["dependencies"], *lines]]
 
-    assert find_closure(["rich>=1", on_windows], pins) == sorted(pins)
-    with pytest.raises(SystemExit, match="has no numpy"):
-        find_closure(["numpy"], pins)
+
+def test_the_lowest_python_is_one_of_the_tested() -> None:
+    assert MINORS[0] == LOWEST
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_all_that_is_declared_is_locked(python: str) -> None:
+    locked = pins("constraints.txt", python)
+
+    for each in wanted(*PROJECT["optional-dependencies"]):
+        assert each.specifier.contains(locked[canonicalize_name(each.name)])
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_image_gets_the_versions_that_are_tested(python: str) -> None:
+    tested, image = pins("constraints.txt", python), pins("requirements.lock", python)
+
+    assert image.items() <= tested.items()
+    assert {canonicalize_name(each.name) for each in wanted()} <= image.keys()
+    assert "pytest" not in image
+
+
+def test_the_image_checks_hashes() -> None:
+    entries = (ROOT / "requirements.lock").read_text().split("\n    --hash=sha256:")
+
+    assert len(entries) > len(pins("requirements.lock", PYTHONS[0]))
+    assert "--require-hashes --requirement requirements.lock" in (ROOT / "Dockerfile").read_text()

@@ -12,6 +12,7 @@ from playwright.async_api import Browser, Page, expect
 from moorage.bench.harness import Growth, ProgressPoint
 from moorage.bench.result_page import page as written
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
+from tests.browsers import open_context
 
 # The browser is shared, and so is its loop.
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -48,9 +49,8 @@ def file(tmp_path: Path) -> Path:
 async def test_it_fits_and_can_be_read(
     browser: Browser, file: Path, width: int, scheme: Literal["light", "dark"]
 ) -> None:
-    context = await browser.new_context(
-        viewport={"width": width, "height": 800}, color_scheme=scheme
-    )
+    size = {"width": width, "height": 800}
+    context = await open_context(browser, viewport=size, color_scheme=scheme)
     page = await context.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

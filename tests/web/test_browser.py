@@ -14,11 +14,12 @@ import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, expect
 
 from moorage.web import PageAccess, StatusPage as ServedPage
+from tests.browsers import open_context
 from tests.builders import node, pod
 from tests.device_builders import resource_slice
 from tests.engine.driver import Driver, driver
 from tests.engine.gangs import drive_gangs, gang, members
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import until
 from tests.ports import free_port
 from tests.web.cluster_show import Show
 from tests.web.serving import serving
@@ -34,8 +35,7 @@ EVIL = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 @asynccontextmanager
 async def looking(browser: Browser, address: str, **options: Any) -> AsyncIterator[Page]:
     """The page, on which no script may fail and no policy be violated."""
-    context = await browser.new_context(**options)
-    context.set_default_timeout(1_000 * PATIENCE_SECONDS)
+    context = await open_context(browser, **options)
     page = await context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -514,20 +514,27 @@ async def test_fuller_nodes_look_different(
         looking(browser, f"{address}#sort=most", color_scheme=scheme) as page,
     ):
         await expect(page.locator("#figure-nodes")).to_have_text("60")
-        reading = """() => [...document.getElementById("map")
-            .getContext("2d").getImageData(8, 8, 1, 1).data].slice(0, 3)"""
-        await page.wait_for_function(f"JSON.stringify(({reading})()) !== '[0,0,0]'")
-        full = await page.evaluate(reading)
+        full = await _first_pixel_other_than(page, [0, 0, 0])
         await page.locator("#sort").select_option("least")
-        await page.wait_for_function(f"JSON.stringify(({reading})()) !== '{_json(full)}'")
-        empty = await page.evaluate(reading)
+        empty = await _first_pixel_other_than(page, full)
 
     brightness = sum(full) - sum(empty)
     assert brightness > 250 if scheme == "dark" else brightness < -250
 
 
-def _json(values: list[int]) -> str:
-    return "[" + ",".join(map(str, values)) + "]"
+async def _first_pixel_other_than(page: Page, before: list[int]) -> list[int]:
+    """Waits until a pixel of the first node has another color, and returns that color.
+
+    It asks from here: the page's security policy forbids the polling of `wait_for_function`.
+    """
+    reading = """() => [...document.getElementById("map")
+        .getContext("2d").getImageData(8, 8, 1, 1).data].slice(0, 3)"""
+
+    async def look() -> list[int]:
+        color: list[int] = await page.evaluate(reading)
+        return color if color != before else []
+
+    return await until(look, f"another color than {before}")
 
 
 async def test_whoever_has_no_token_is_asked_for_it(browser: Browser) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import aiohttp
 import msgspec
 import pytest
 
@@ -19,6 +18,7 @@ from moorage.web.details import explain_group
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver, engine as engine_with
 from tests.engine.gangs import drive_gangs, gang, members
+from tests.patience import open_session
 from tests.web.serving import serving
 
 
@@ -26,7 +26,7 @@ async def asked(driven: Driver, path: str, root: str = "explain", **query: str) 
     page = StatusPage(driven.engine, clock=lambda: driven.now)
     async with (
         serving(driven.engine, page=page) as address,
-        aiohttp.ClientSession() as session,
+        open_session() as session,
         session.get(f"{address}api/{root}/{path}", params=query) as answer,
     ):
         return answer.status, msgspec.json.decode(await answer.read())
@@ -117,7 +117,10 @@ async def test_when_too_many_ask_they_are_told_to_come_again(
 ) -> None:
     monkeypatch.setattr("moorage.web.engine_reads.MOST_WAITING", 0)
     driven = driver(node("n", cpu=4), pod("small", cpu=1))
-    async with serving(driven.engine) as address, aiohttp.ClientSession() as session:
+    async with (
+        serving(driven.engine) as address,
+        open_session() as session,
+    ):
         for path in ("api/explain/default/small", "api/pods/default/small"):
             async with session.get(address + path) as answer:
                 assert (answer.status, answer.headers["Retry-After"]) == (429, "1")

@@ -6,7 +6,6 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Self
 
-import aiohttp
 import msgspec
 import numpy as np
 import pytest
@@ -34,6 +33,7 @@ from tests.device_builders import resource_slice
 from tests.engine.driver import Driver, driver
 from tests.engine.gangs import drive_gangs, gang, members
 from tests.extended_fakes import SLOTS, SlotsHandle, status, using
+from tests.patience import open_session
 from tests.web.serving import serving
 from tests.web.test_picture import finished
 
@@ -84,7 +84,7 @@ def driven() -> Driver:
 async def test_usage(driven: Driver, query: str, expected: Any) -> None:
     async with (
         serving(driven.engine) as address,
-        aiohttp.ClientSession() as session,
+        open_session() as session,
         session.get(f"{address}api/{query}") as answer,
     ):
         text = await answer.text()

@@ -12,7 +12,7 @@ import pytest
 from moorage.web import PageAccess, StatusPage, hub
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, open_session
 from tests.web.mirror import Mirror
 from tests.web.serving import serving
 
@@ -33,7 +33,7 @@ def driven() -> Driver:
 
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as made:
+    async with open_session(connector=aiohttp.TCPConnector(force_close=True)) as made:
         yield made
 
 
@@ -182,8 +182,8 @@ async def test_a_code_lets_browsers_in_for_a_while(driven: Driver) -> None:
     jars = [aiohttp.CookieJar(unsafe=True) for _ in range(2)]
     async with (
         serving(driven.engine, page=page, guards=[entry.guard(page, "/ui/")]) as address,
-        aiohttp.ClientSession(cookie_jar=jars[0]) as first,
-        aiohttp.ClientSession(cookie_jar=jars[1]) as second,
+        open_session(cookie_jar=jars[0]) as first,
+        open_session(cookie_jar=jars[1]) as second,
     ):
         async with first.get(address + entry.path) as answer:
             assert (answer.status, str(answer.url)) == (200, address)

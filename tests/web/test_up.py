@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from playwright.async_api import Browser, expect
 
+from tests.browsers import open_context
 from tests.patience import PATIENCE_SECONDS
 from tests.web.test_browser import looking
 
@@ -44,8 +45,7 @@ async def test_a_browser_sees_the_story_and_others_are_asked_for_the_token(
         await expect(page).to_have_url(re.compile("/ui/$"))
         await expect(page.locator("#figure-pods")).not_to_have_text("0")
 
-        another = await browser.new_context()
-        another.set_default_timeout(1_000 * PATIENCE_SECONDS)
+        another = await open_context(browser)
         stranger = await another.new_page()
         await stranger.goto(re.sub("enter/.*", "enter/wrong", address))
         await expect(stranger.locator("#login")).to_be_visible()

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiohttp import ClientSession
 
 from moorage.app.shadow_site import make_metrics, make_page, serve_shadow
 from moorage.engine.events import Applied, Removed
@@ -19,6 +18,7 @@ from moorage.world.shadow_report import Agreement, describe
 from tests.builders import node, pod
 from tests.engine.gangs import GATES, gang, members
 from tests.explain.building import configuration, engine
+from tests.patience import open_session
 
 replace = msgspec.structs.replace
 
@@ -372,7 +372,7 @@ async def test_it_is_served_live() -> None:
     waiting = pod("p", cpu=1)
     made = shadow(BIG, SMALL, waiting)
     bind(made, waiting, "small")
-    async with serve_shadow(made, 0) as address, ClientSession() as session:
+    async with serve_shadow(made, 0) as address, open_session() as session:
         page = await (await session.get(address)).text()
         metrics = await (await session.get(f"{address}/metrics")).text()
         report = await (await session.get(f"{address}/report.json")).json()

@@ -165,12 +165,14 @@ class ClaimWriter:
             "resourceVersion": known.metadata.resource_version,
         }
         finalizers = known.metadata.finalizers or ()
-        if grant.allocation is not None and FINALIZER not in finalizers:
+        # Another pod that shares the claim may have written the same devices.
+        allocation = grant.allocation if known.status.allocation is None else None
+        if allocation is not None and FINALIZER not in finalizers:
             body = {"metadata": {**meta, "finalizers": [*finalizers, FINALIZER]}}
             answer = await self._api.patch(path, _encode(body), MERGE_PATCH)
             seen = read_claim(answer)
             meta["resourceVersion"] = seen.metadata.resource_version
-        status = self._status(grant.allocation, known, pod)
+        status = self._status(allocation, known, pod)
         body = {"metadata": meta, "status": status}
         answer = await self._api.patch(f"{path}/status", _encode(body), MERGE_PATCH)
         return read_claim(answer)
@@ -289,9 +291,13 @@ def _is_done(known: ReadClaim, grant: ClaimGrant, pod: PodRef) -> bool:
     has_devices = known.status.allocation is not None
     if known.metadata.uid != grant.claim.uid or not (has_devices and known.is_for(pod.uid)):
         return False
-    if grant.allocation is None or known.status.allocation is None:
-        return True
-    return _devices(known.status.allocation) == _devices(grant.allocation)
+    return grant.allocation is None or _has_devices(known, grant.allocation)
+
+
+def _has_devices(known: ReadClaim, allocation: dict[str, Any]) -> bool:
+    """Whether a claim has the devices of an allocation."""
+    written = known.status.allocation
+    return written is not None and _devices(written) == _devices(allocation)
 
 
 def _devices(allocation: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -319,9 +325,10 @@ def _check(known: ReadClaim, grant: ClaimGrant) -> None:
     meta, key = known.metadata, grant.claim.key
     if meta.uid != grant.claim.uid or meta.deletion_timestamp is not None:
         raise ClaimWriteError(f"claim {key} got deleted in the meantime")
-    if grant.allocation is not None and known.status.allocation is not None:
+    is_allocated = known.status.allocation is not None
+    if is_allocated and grant.allocation is not None and not _has_devices(known, grant.allocation):
         raise ClaimWriteError(f"claim {key} got allocated elsewhere in the meantime")
-    if grant.allocation is None and known.status.allocation is None:
+    if grant.allocation is None and not is_allocated:
         raise ClaimWriteError(f"claim {key} got deallocated elsewhere in the meantime")
 
 

@@ -101,7 +101,7 @@ class PodGroups(KnownGroups):
     def put(self, group: PodGroup) -> PodGroup | None:
         """Adds or updates a group; returns what it was before."""
         before = self._groups.get(group.group_key)
-        self._groups[group.group_key] = group
+        self._groups[group.group_key] = self.links.rank(group)
         return before
 
     def drop(self, group: PodGroup) -> PodGroup | None:

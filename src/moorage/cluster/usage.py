@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.objects.coexist import GROUP
+from moorage.objects.held import Held
 from moorage.objects.pod import Pod
-from moorage.objects.resources import PODS, Held
+from moorage.objects.resources import PODS
 
 from .arrays import Sums, grow_to
 from .changes import Change

@@ -211,17 +211,12 @@ class PluginsDocument(Wire, frozen=True):
     multi_point: PluginSetDocument = PluginSetDocument()
     placement_generate: PluginSetDocument = PluginSetDocument()
     placement_score: PluginSetDocument = PluginSetDocument()
+    pod_group_post_filter: PluginSetDocument = PluginSetDocument()
 
     def by_point(self) -> dict[str, PluginSetDocument]:
         """Returns the sets by the name that the file uses."""
         fields = find_fields(type(self))
         return {field.encode_name: getattr(self, field.name) for field in fields}
-
-    def problems(self) -> Iterator[tuple[str, str]]:
-        if self.placement_generate:
-            yield "placementGenerate", "not supported by Moorage yet"
-        if self.placement_score:
-            yield "placementScore", "not supported by Moorage yet"
 
 
 class PluginConfigDocument(Wire, frozen=True):
@@ -245,7 +240,6 @@ class ProfileDocument(Wire, frozen=True):
         if not self.scheduler_name:
             yield "schedulerName", "is required"
         yield from percentage_problems(self.percentage_of_nodes_to_score)
-        yield from ((f"plugins.{where}", message) for where, message in self.plugins.problems())
         yield from ((f"gangs.{where}", message) for where, message in self.gangs.problems())
 
 

@@ -26,9 +26,13 @@ class KubernetesVersion:
     narrows_to_named_node: bool = field(default=False, repr=False)
     #: ImageLocality expects as many images as containers and image volumes have together.
     counts_image_volumes: bool = field(default=False, repr=False)
+    #: What is granted to a pod that is resized is added up before the largest counts.
+    counts_sizes_by_sums: bool = field(default=False, repr=False)
     #: InterPodAffinity takes a namespace selector that accepts a namespace without labels for one
     #: that selects every namespace.
     widens_namespace_selectors: bool = field(default=True, repr=False)
+    #: Which plugins make room for groups is configured besides which ones do for pods.
+    has_group_post_filter: bool = field(default=False, repr=False)
     #: DynamicResources says so when there is no claim to release.
     tells_of_no_release: bool = field(default=True, repr=False)
     #: A distinct attribute of devices is compared only with the latest device of each request.
@@ -50,6 +54,11 @@ class KubernetesVersion:
     ignores_compatibility_groups: bool = field(default=True, repr=False)
     #: The message of a pod says for which node its victims are evicted, and how many they are.
     tells_of_victims: bool = field(default=False, repr=False)
+    #: A group of pods has one priority and one preemption policy, which all its pods must have; the
+    #: priority is 0 unless the group gives one.
+    ranks_groups_as_one: bool = field(default=False, repr=False)
+    #: Pods are also evicted for groups that the API requires to stay in one topology domain.
+    evicts_for_domains: bool = field(default=False, repr=False)
 
 
 VERSIONS = (
@@ -61,7 +70,9 @@ VERSIONS = (
         ),
         narrows_to_named_node=True,
         counts_image_volumes=True,
+        counts_sizes_by_sums=True,
         widens_namespace_selectors=False,
+        has_group_post_filter=True,
         tells_of_no_release=False,
         keeps_latest_distinct=False,
         repeats_device_config=False,
@@ -72,6 +83,8 @@ VERSIONS = (
         shows_counters_to_all=False,
         ignores_compatibility_groups=False,
         tells_of_victims=True,
+        ranks_groups_as_one=True,
+        evicts_for_domains=True,
     ),
 )
 

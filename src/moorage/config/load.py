@@ -23,7 +23,8 @@ from .configuration import (
 )
 from .extenders import find_ignored_resources, order_extenders
 from .gates import FeatureGates
-from .plugin_sets import GATED, KnownPlugin, default_plugins
+from .group_plugins import add_group_plugins
+from .plugin_sets import GATED, KnownPlugin
 from .profiles import COSCHEDULING, ProfileReader, compare_profiles, uses_coscheduling
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
@@ -119,8 +120,8 @@ def _profiles(
     problems: Problems,
 ) -> tuple[ProfileConfiguration, ...]:
     reader = ProfileReader(
-        known,
-        default_plugins(gates),
+        add_group_plugins(known),
+        gates,
         written.percentage_of_nodes_to_score or 0,
         problems,
     )
@@ -130,8 +131,8 @@ def _profiles(
     )
     compare_profiles(profiles, "profiles", problems)
     for index, profile in enumerate(profiles):
-        for name in profile.args.keys() & GATED:
-            if not gates.enabled(name):
+        for name in profile.args.keys() & GATED.keys():
+            if not gates.enabled(GATED[name]):
                 text = (
                     f"plugin {describe(name)} is enabled, but the feature gate of that name is off"
                 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -43,7 +43,7 @@ ALL = "*"
 
 @dataclass(frozen=True, slots=True)
 class EnabledPlugin:
-    """A plugin at a point. Its weight is 0 at all points but score."""
+    """A plugin at a point. Its weight is 0 at all points that score nothing."""
 
     name: str
     weight: int = 0
@@ -100,9 +100,12 @@ def expand(
     )
 
 
+_SCORING = ("score", "placementScore")
+
+
 def _set_weight(plugin: EnabledPlugin, point: str) -> EnabledPlugin:
     # A weight of 0 would be a plugin that runs for nothing; disable it instead.
-    return replace(plugin, weight=(plugin.weight or 1) if point == "score" else 0)
+    return replace(plugin, weight=(plugin.weight or 1) if point in _SCORING else 0)
 
 
 _DEFAULT = (
@@ -130,19 +133,27 @@ _DEFAULT = (
     EnabledPlugin("ImageLocality", 1),
     EnabledPlugin("DefaultBinder"),
     EnabledPlugin("NodeDeclaredFeatures"),
+    EnabledPlugin("GangScheduling"),
+    EnabledPlugin("TopologyPlacementGenerator"),
+    EnabledPlugin("PodGroupPodsCount", 1),
 )
 
-#: Plugins that are there only while the feature gate of the same name is on.
-GATED = frozenset({"CoexistPolicy", "NodeDeclaredFeatures"})
+#: Plugins whose work the engine does. A file may name them, and they do not run.
+GROUP_PLUGINS = frozenset({"GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"})
+
+#: Plugins that are there only while a feature gate is on, and which.
+GATED: Mapping[str, str] = {
+    "CoexistPolicy": "CoexistPolicy",
+    "NodeDeclaredFeatures": "NodeDeclaredFeatures",
+    "GangScheduling": "GenericWorkload",
+    "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
+    "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
+}
 
 _OWN = {"CoexistPolicy"}
 
 #: The names that kube-scheduler itself knows, known to Moorage or not.
-IN_TREE = frozenset({plugin.name for plugin in _DEFAULT} - _OWN) | {
-    "GangScheduling",
-    "TopologyPlacementGenerator",
-    "PodGroupPodsCount",
-}
+IN_TREE = frozenset({plugin.name for plugin in _DEFAULT} - _OWN) | {"DeferredPodScheduling"}
 
 #: Plugins that kube-scheduler had once; NodeVolumeLimits does their work.
 REMOVED = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
@@ -150,7 +161,7 @@ REMOVED = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimit
 
 def default_plugins(gates: FeatureGates) -> PluginSet:
     """Returns the default plugins, for every point that they extend."""
-    off = {name for name in GATED if not gates.enabled(name)}
+    off = {name for name, gate in GATED.items() if not gates.enabled(gate)}
     enabled = [each for each in _DEFAULT if each.name not in off]
     if gates.version.narrows_to_named_node:
         # Before NodeUnschedulable, so that it is asked first.

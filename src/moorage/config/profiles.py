@@ -25,6 +25,13 @@ from .configuration import (
     ProfileConfiguration,
     ProfileDocument,
 )
+from .gates import FeatureGates
+from .group_plugins import (
+    GROUP_POINTS,
+    Points,
+    drop_group_plugins,
+    find_group_problems,
+)
 from .plugin_sets import (
     ALL,
     IN_TREE,
@@ -34,6 +41,7 @@ from .plugin_sets import (
     EnabledPlugin,
     KnownPlugin,
     PluginSet,
+    default_plugins,
     expand,
     merge,
 )
@@ -156,15 +164,12 @@ def _decode_entry(
     return None
 
 
-Points = Mapping[str, tuple[EnabledPlugin, ...]]
-
-
 @dataclass(frozen=True, slots=True)
 class ProfileReader:
     """Merges profiles with the default one and collects what is wrong with them."""
 
     known: Mapping[str, KnownPlugin]
-    default: PluginSet
+    gates: FeatureGates
     percentage: int
     problems: Problems
 
@@ -184,15 +189,16 @@ class ProfileReader:
         custom = {
             point: self._usable_plugins(point, plugins, child(path, point))
             for point, plugins in written.by_point().items()
-            if point in (MULTI_POINT, *POINTS)
         }
-        multi_point = merge(self.default, custom[MULTI_POINT])
+        multi_point = merge(default_plugins(self.gates), custom[MULTI_POINT])
         points = {
             point: expand(point, custom[point], multi_point, self._find_extending(point))
-            for point in POINTS
+            for point in (*POINTS, *GROUP_POINTS)
         }
         self.problems.add_found(_find_conflicts(points, path))
-        return points
+        for point, message in find_group_problems(points, self.gates):
+            self.problems.add(child(path, point), message)
+        return drop_group_plugins(points)
 
     def _find_extending(self, point: str) -> frozenset[str]:
         return frozenset(name for name, plugin in self.known.items() if point in plugin.points)

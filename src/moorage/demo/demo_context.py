@@ -84,8 +84,9 @@ def read_figures(engine: Engine, observations: Observations) -> DecisionFigures:
     )
 
 
-# What has not come true by then never does, however much else a machine has to do.
-_PATIENCE_SECONDS = 180.0
+# What has not come true by then never does, however much else a machine has to do: a step takes a
+# second or two of processor time.
+_PATIENCE_SECONDS = 900.0
 # How often it is looked whether something has come true. The scheduler shares our processor: at
 # each of thousands of changes it would miss the time.
 _LOOK_SECONDS = 0.02

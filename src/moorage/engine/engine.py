@@ -118,7 +118,8 @@ class Engine:
         self.decide, self.decide_member = self._decider.decide, self._decider.decide_member
         self.queue = self._make_queue()
         self.gangs = self._make_group_decider()
-        self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
+        version = configuration.gates.version
+        self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish, version)
         pending = self._intake.pending
         binders = tuple(each for each in configuration.extenders if each.bind_verb)
         self._attempts = Attempts(self.cluster, self.queue, pending, self._emit, observer, binders)
@@ -176,8 +177,9 @@ class Engine:
         return GroupedQueue(groups, self._hold_group, **settings)
 
     def _make_group_decider(self) -> GroupDecider:
+        gates = self.configuration.gates
         settings = GroupSettings(
-            self.configuration.gates["TopologyAwareWorkloadScheduling"], self.profiles.keys()
+            gates["TopologyAwareWorkloadScheduling"], self.profiles.keys(), gates.version
         )
         return GroupDecider(self.cluster, settings, self._observer, self._decider.find_class)
 

@@ -196,12 +196,11 @@ class GroupAttempts:
             refused = self._keep(entry, by_uid, decision, now)
         else:
             decision.trial.roll_back()
-        if len(decision.trial.placements) < len(members):
-            for pod, failure in decision.failures():
-                self._attempts.fail_member(by_uid[pod.uid], profile, failure)
+        if decision.remedy is None or not decision.remedy.is_ongoing:
+            self._tell_members(decision, by_uid, profile)
+            self._write_condition(decision)
         for member, failure in refused:
             self._attempts.fail_member(member, profile, failure)
-        self._write_condition(decision)
         if code is not _SUCCESS or decision.result.found_by:
             self._tell_group(decision, profile)
         result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code]
@@ -217,6 +216,14 @@ class GroupAttempts:
         needs_room = code is _UNSCHEDULABLE and not refused and decision.needs_room()
         how = GroupReturn.LEFT_OVER if is_placed else how
         self._queue.return_group(entry, how, now, needs_room=needs_room)
+
+    def _tell_members(
+        self, decision: GroupDecision, members: Mapping[str, QueuedPod], profile: Profile
+    ) -> None:
+        """Says why members were not placed."""
+        if len(decision.trial.placements) < len(members):
+            for pod, failure in decision.failures():
+                self._attempts.fail_member(members[pod.uid], profile, failure)
 
     def _help(self, decision: GroupDecision, profile: Profile, now: float) -> None:
         """Asks for what may make room for a group that was refused."""

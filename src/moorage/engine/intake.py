@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Mapping
 from msgspec.structs import replace
 
 from moorage.cluster import Cluster
+from moorage.config.kubernetes_versions import KubernetesVersion
 from moorage.framework.wakeups import Action, ClusterEvent
 from moorage.objects.coexist import as_counted, is_exclusive, is_placed, is_trusted
 from moorage.objects.custom import CustomObject
@@ -47,6 +48,13 @@ _STORED = StorageObject | DeviceObject
 Events = tuple[ClusterEvent, ...]
 
 
+def count_by(version: KubernetesVersion, pod: Pod) -> Pod:
+    """Returns the pod as a version counts what it takes on a node."""
+    if version.counts_sizes_by_sums and pod.status.sizes:
+        return replace(pod, counts_by_sums=True)
+    return pod
+
+
 class Intake:
     """Routes objects: placed pods and nodes to the cluster, pods that wait for us to the queue."""
 
@@ -56,12 +64,14 @@ class Intake:
         queue: Queue,
         profiles: Container[str],
         end_assumed: Callable[[Pod, float], None],
+        version: KubernetesVersion,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._profiles = profiles
         #: Called when a pod that is assumed on a node is deleted before it is bound.
         self._end_assumed = end_assumed
+        self._version = version
         #: The newest form of every pod that has no node yet and is ours to schedule, by uid.
         self.pending: dict[str, Pod] = {}
         #: Exclusive pods by uid that were bound around us, as their objects are.
@@ -168,8 +178,9 @@ class Intake:
 
     def _apply_group(self, group: PodGroup, now: float) -> Events:
         before = self._cluster.put_group(group)
-        if isinstance(self._queue, GroupedQueue):
-            self._queue.put_group(group, now)
+        known = self._cluster.groups.get(group.group_key)
+        if known is not None and isinstance(self._queue, GroupedQueue):
+            self._queue.put_group(before, known, now)
         return (GROUP_ADD if before is None else GROUP_UPDATE,)
 
     def _remove_group(self, group: PodGroup) -> Events:
@@ -182,6 +193,7 @@ class Intake:
         if pod.status.phase in FINISHED:
             # A pod that has run to its end takes no room, so it is as good as gone.
             return self._remove_pod(pod, now)
+        pod = count_by(self._version, pod)
         if pod.node_name:
             if pod.annotations or pod.spec.coexist_policy or self._around:
                 pod = self._as_counted(pod)

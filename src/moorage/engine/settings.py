@@ -27,7 +27,11 @@ def class_settings(configuration: Configuration) -> ClassSettings:
 def group_links(configuration: Configuration) -> GroupLinks:
     """Returns how pods may name their group, as the feature gates say."""
     gates = configuration.gates
-    return GroupLinks(native=gates["GenericWorkload"], coscheduling=gates["Coscheduling"])
+    return GroupLinks(
+        native=gates["GenericWorkload"],
+        coscheduling=gates["Coscheduling"],
+        ranked_as_one=gates.version.ranks_groups_as_one,
+    )
 
 
 def slice_reading(configuration: Configuration) -> SliceReading:

@@ -13,8 +13,8 @@ from moorage.cluster import Change, Nodes, Rows, Scope, WhatIf
 from moorage.objects.pod import Pod
 
 from .attempt import Filtered, PreFiltered
-from .calls import ask_sees, ask_to_add, ask_to_remove
-from .plugin import Filter, PreFilter
+from .calls import ask_sees, ask_to_add, ask_to_remove, ask_watch
+from .plugin import Filter, PreFilter, reads_figures as is_made_of_figures
 from .points import filter_rows
 from .profile import Profile, once_per_profile
 
@@ -147,9 +147,9 @@ def _filter_by_counts(
 def reads_figures(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
     """Whether the filters for this pod read of nominated pods only the figures of their row."""
     counting = find_counting(profile, pre_filtered.skipped)
-    return all(each.reads_figures_only for each in counting) and sees_only_counts(
-        profile, pod, pre_filtered, nodes
-    )
+    return all(
+        is_made_of_figures(each, ask_watch(each, pod, nodes)) for each in counting
+    ) and sees_only_counts(profile, pod, pre_filtered, nodes)
 
 
 @once_per_profile

@@ -72,7 +72,8 @@ class Plugin(ABC):
     #: `pre_filter` and `pre_score` skip, reject or narrow: then one of many like pods is asked.
     is_steady: ClassVar[bool] = False
     #: Promises that what it says of a row, to one pod, is made of the row's `RowFacts.figures` and
-    #: nothing else of it, not even the name: rows with equal figures are then asked about once.
+    #: nothing else of it, not even the name: rows with equal figures are then asked about once. It
+    #: is about pods for which the plugin watches only `ALLOCATABLE` and `REQUESTED`.
     reads_figures_only: ClassVar[bool] = False
 
     @classmethod
@@ -376,6 +377,16 @@ class NodeScore(Score[Pod]):
 
         scores = ask(prepared) if self.pod_reads is None else self.pod_reads.ask(prepared, ask)
         return np.array(scores, np.int64)
+
+
+# The changes that alter figures of a row. A plain integer, because combining flags of an enum takes
+# many times as long.
+_OF_FIGURES = int(Change.ALLOCATABLE | Change.REQUESTED)
+
+
+def reads_figures(plugin: Plugin, watch: int) -> bool:
+    """Returns whether a plugin that watches such changes gives equal answers for equal figures."""
+    return plugin.reads_figures_only and not watch & ~_OF_FIGURES
 
 
 def rescore_row(

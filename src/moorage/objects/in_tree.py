@@ -27,11 +27,15 @@ Terms = tuple[NodeTerm | Malformed | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """A volume as a CSI driver knows it; `plugin` names the in-tree plugin of one that migrated."""
+    """A volume as a CSI driver knows it; `plugin` names the in-tree plugin of one that migrated.
+
+    `fault` says why no driver can know it. Then it has no handle.
+    """
 
     driver: str
     handle: str
     plugin: str = ""
+    fault: str = ""
 
     @property
     def key(self) -> VolumeKey:
@@ -62,6 +66,9 @@ IN_TREE: Mapping[str, InTreePlugin] = {
 }
 
 
+_NO_LABELS: Labels = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The in-tree source of a volume; at most one is set."""
@@ -83,19 +90,28 @@ class Sources:
             volume.portworx_volume,
         )
 
-    def attachable(self, zones: str = "UNSPECIFIED") -> Attachable | None:
-        """Returns the driver's name for the volume; None if no driver replaces its plugin."""
-        named = self._name_volume(zones)
+    def attachable(self, labels: Labels = _NO_LABELS) -> Attachable | None:
+        """Returns the driver's name for the volume; None if no driver replaces its plugin.
+
+        The labels are those of a PersistentVolume.
+        """
+        if self.gce_persistent_disk is not None:
+            driver = IN_TREE[GCE_PD].driver
+            try:
+                place = _find_gce_place(labels)
+            except _UnknownPlace as error:
+                return Attachable(driver, "", GCE_PD, fault=str(error))
+            handle = f"projects/UNSPECIFIED/{place}/disks/{self.gce_persistent_disk.pd_name}"
+            return Attachable(driver, handle, GCE_PD)
+        named = self._name_volume()
         if named is None:
             return None
         plugin, handle = named
         return Attachable(IN_TREE[plugin].driver, handle, plugin)
 
-    def _name_volume(self, zones: str) -> tuple[str, str] | None:
+    def _name_volume(self) -> tuple[str, str] | None:
         if self.aws_elastic_block_store is not None:
             return AWS_EBS, _ebs_handle(self.aws_elastic_block_store.volume_id)
-        if self.gce_persistent_disk is not None:
-            return GCE_PD, f"{zones}/{self.gce_persistent_disk.pd_name}"
         if self.azure_disk is not None:
             return AZURE_DISK, self.azure_disk.disk_uri
         if self.cinder is not None:
@@ -119,6 +135,31 @@ def migrated_terms(plugin: str, terms: Terms | None, labels: Labels) -> Terms | 
     if region == BETA_REGION and terms and _values(terms, region):
         terms = _rename_key(terms, region, REGION)
     return terms
+
+
+class _UnknownPlace(ValueError):
+    """The labels of a volume name zones in which no disk can be."""
+
+
+def _find_gce_place(labels: Labels) -> str:
+    """Returns the zone or, of several zones, the region in which a disk is."""
+    zones = (labels.get(BETA_ZONE) or labels.get(ZONE) or "UNSPECIFIED").split(ZONE_DELIMITER)
+    if len(zones) == 1:
+        return f"zones/{zones[0]}"
+    regions = {_find_region(zone) for zone in zones}
+    if len(regions) > 1:
+        found = " ".join(f"{region}:{{}}" for region in sorted(regions))
+        text = f"multiple or no regions gotten from zones, got: map[{found}]"
+        raise _UnknownPlace(f"failed to get region from zones: {text}")
+    return f"regions/{regions.pop()}"
+
+
+def _find_region(zone: str) -> str:
+    region, _, last = zone.rpartition("-")
+    if region.count("-") != 1 or "-" in last:
+        text = "zone in unexpected format, expected: {locale}-{region}-{zone}, got: " + zone
+        raise _UnknownPlace(f"failed to get region from zones: {text}")
+    return region
 
 
 def _ebs_handle(volume_id: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from .label_names import find_key_faults, find_value_faults
 from .meta import Wire
 from .selector import Labels, selects
 
@@ -171,6 +173,7 @@ def compile_term(written: NodeSelectorTerm) -> NodeTerm | Malformed | None:
 
 def _requirement(written: NodeSelectorRequirement) -> NodeRequirement:
     values = tuple(sorted(set(written.values or ())))
+    # It has no sign: the value of a label does not begin with one.
     bound = parse_int64(values[0]) if written.operator in ("Gt", "Lt") else None
     return NodeRequirement(written.key, written.operator, values, bound or 0)
 
@@ -184,7 +187,19 @@ def _order(requirement: NodeRequirement) -> tuple[str, str, tuple[str, ...]]:
     return requirement.key, requirement.operator, requirement.values
 
 
-def _expression_problems(written: NodeSelectorRequirement) -> list[str]:
+def _expression_problems(written: NodeSelectorRequirement) -> Iterator[str]:
+    """Yields what is wrong with an expression, in kube-scheduler's order."""
+    faults = "; ".join(find_key_faults(written.key))
+    if faults:
+        yield f"key: Invalid value: {_quote(written.key)}: {faults}"
+    yield from _operator_problems(written)
+    for at, value in enumerate(written.values or ()):
+        faults = "; ".join(find_value_faults(value))
+        if faults:
+            yield f"values[{at}][{written.key}]: Invalid value: {_quote(value)}: {faults}"
+
+
+def _operator_problems(written: NodeSelectorRequirement) -> list[str]:
     values = written.values or ()
     match written.operator:
         case "In" | "NotIn" if not values:
@@ -196,18 +211,17 @@ def _expression_problems(written: NodeSelectorRequirement) -> list[str]:
                 f"values: Invalid value: {_list_text(values)}: values set must be empty "
                 "for exists and does not exist"
             ]
-        case "Gt" | "Lt" if len(values) != 1:
-            return [
-                f"values: Invalid value: {_list_text(values)}: for 'Gt', 'Lt' operators, "
-                "exactly one value is required"
-            ]
         case "Gt" | "Lt":
-            return [
-                f"values[{at}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, "
+            found = [
+                f"values[{at}]: Invalid value: {_quote(value)}: for 'Gt', 'Lt' operators, "
                 "the value must be an integer"
                 for at, value in enumerate(values)
                 if parse_int64(value) is None
             ]
+            if len(values) != 1:
+                wrong = "for 'Gt', 'Lt' operators, exactly one value is required"
+                found.insert(0, f"values: Invalid value: {_list_text(values)}: {wrong}")
+            return found
         case _:
             return []
 
@@ -225,7 +239,11 @@ def _field_problems(written: NodeSelectorRequirement) -> list[str]:
 
 
 def _list_text(values: tuple[str, ...]) -> str:
-    return "[" + ", ".join(f'"{value}"' for value in values) + "]"
+    return "[" + ", ".join(map(_quote, values)) + "]"
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def parse_int64(text: str) -> int | None:

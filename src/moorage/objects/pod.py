@@ -8,11 +8,12 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from .held import Held, count_held
 from .meta import ObjectMeta, OwnerReference, Wire, seconds
 from .placement_rules import Terms
 from .pod_spec import PodSpec, encode_spec
 from .pod_status import FINISHED, NO_STATUS, PodStatus
-from .resources import Amounts, Held, count_held
+from .resources import Amounts
 from .volume import ClaimUse
 
 #: The annotation that stands for `spec.coexistPolicy`: see `objects.coexist`.
@@ -62,6 +63,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     terminating: bool = False
     generation: int = 0
     resource_version: str = ""
+    #: What is granted to it counts by sums: see `objects.held`. The engine says so.
+    counts_by_sums: bool = False
 
     @classmethod
     def of(cls, wire: _WirePod) -> Pod:
@@ -134,7 +137,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def held(self) -> Held:
         """What it counts for on a node: granted resources too, where they are reported."""
         status = self.status
-        return count_held(self.spec, status) if status.sizes else self.spec.held
+        if not status.sizes:
+            return self.spec.held
+        return count_held(self.spec, status, by_sums=self.counts_by_sums)
 
     def on(self, node_name: str) -> Pod:
         """Returns the same pod, bound to that node by a scheduler."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from .meta import Condition, ObjectMeta, Wire, seconds
 from .pod import Pod
+from .quantity import Quantity
+from .resources import PODS, Amounts, native
 
 V1BETA1 = "scheduling.k8s.io/v1beta1"
 V1ALPHA2 = "scheduling.k8s.io/v1alpha2"
@@ -62,10 +65,10 @@ class _GroupSpec(Wire, frozen=True):
     #: A word in v1alpha2, a choice of members in v1beta1.
     disruption_mode: str | dict[str, Any] | None = None
     priority: int | None = None
-    preemption_policy: Literal["", "Never", "PreemptLowerPriority"] | None = None
     parent_composite_pod_group_name: str = ""
     #: Of scheduler-plugins.
     min_member: int | None = None
+    min_resources: dict[str, Quantity] | None = None
     schedule_timeout_seconds: int | None = None
 
 
@@ -94,11 +97,12 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     min_count: int = 1
     #: Whether members wait for each other. Others only share their turn.
     is_gang: bool = False
-    #: None is that of the pods for scheduler-plugins, and 0 for Kubernetes.
+    #: None is that of each pod.
     priority: int | None = None
-    preemption_policy: str = ""
     #: The node label that the API requires to be the same for all members; see `domain_key`.
     topology_key: str = ""
+    #: What must be free in the cluster before any member is tried.
+    min_resources: Amounts = ()
     #: Whether evicting one member means to evict them all.
     is_evicted_whole: bool = False
     #: The composite group that it is a part of.
@@ -115,18 +119,19 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def of(cls, wire: _WirePodGroup, api_version: str = "") -> PodGroup:
         """Reads a group; the items of a list leave out their version, which is given then."""
         meta, spec = wire.metadata, wire.spec
+        version = api_version or wire.api_version or V1BETA1
         gang = spec.scheduling_policy.gang if spec.scheduling_policy is not None else None
         count = spec.min_member if gang is None else gang.min_count
         return cls(
             namespace=meta.namespace or "default",
             name=meta.name,
             uid=meta.uid or f"{meta.namespace or 'default'}/{meta.name}",
-            api_version=api_version or wire.api_version or V1BETA1,
+            api_version=version,
             min_count=max(1, count or 1),
             is_gang=count is not None,
             priority=spec.priority,
-            preemption_policy=spec.preemption_policy or "",
             topology_key=_topology_key(spec),
+            min_resources=_min_resources(spec) if version == COSCHEDULING else (),
             is_evicted_whole=_is_evicted_whole(spec.disruption_mode),
             parent=spec.parent_composite_pod_group_name,
             annotations=_own_annotations(meta.annotations or {}),
@@ -170,8 +175,18 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.api_version == COSCHEDULING
 
     def priority_beside(self, member: Pod) -> int:
-        """Returns the group's priority; a group of scheduler-plugins has that of its pods."""
-        return member.priority if self.is_coscheduling else self.priority or 0
+        """Returns the group's priority, or that of a member if the group has none."""
+        return member.priority if self.priority is None else self.priority
+
+    def asks_as(self, other: PodGroup) -> bool:
+        """Whether another form of the group asks for the same, whatever its status is."""
+        return self == replace(
+            other,
+            conditions=self.conditions,
+            phase=self.phase,
+            generation=self.generation,
+            resource_version=self.resource_version,
+        )
 
     @property
     def condition_type(self) -> str:
@@ -190,15 +205,25 @@ _CONDITIONS = {V1BETA1: "PodGroupInitiallyScheduled", V1ALPHA2: "PodGroupSchedul
 
 
 class GroupLinks(msgspec.Struct, frozen=True):
-    """Which of the ways in which pods name their group count."""
+    """Which of the ways in which pods name their group count, and whose priority does."""
 
     #: `spec.schedulingGroup`.
     native: bool = False
     #: The label of scheduler-plugins.
     coscheduling: bool = False
+    #: Whether a group of Kubernetes has a priority of its own: 0 if it gives none.
+    ranked_as_one: bool = False
 
     def __bool__(self) -> bool:
         return self.native or self.coscheduling
+
+    def rank(self, group: PodGroup) -> PodGroup:
+        """Returns a group with the priority that counts."""
+        if group.is_coscheduling:
+            return group if group.priority is None else replace(group, priority=None)
+        if group.priority is None and self.ranked_as_one:
+            return replace(group, priority=0)
+        return group
 
     def key(self, pod: Pod) -> GroupKey | None:
         """Returns the group that a pod belongs to."""
@@ -222,6 +247,11 @@ def _topology_key(spec: _GroupSpec) -> str:
     constraints = spec.scheduling_constraints
     keys = constraints.topology if constraints is not None else None
     return keys[0].key if keys else ""
+
+
+def _min_resources(spec: _GroupSpec) -> Amounts:
+    asked = spec.min_resources or {}
+    return tuple((name, native(name, nanos)) for name, nanos in asked.items() if name != PODS)
 
 
 def _is_evicted_whole(mode: str | dict[str, Any] | None) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from .container import ANY_ADDRESS, Container, HostPort, Resources, add_tag
+from .held import Held, count_held
 from .lazy_property import lazy_property
 from .meta import Wire
 from .node_selector import (
@@ -23,7 +24,7 @@ from .node_selector import (
 from .placement_rules import Affinity, Terms, Toleration, TopologySpreadConstraint, compile_terms
 from .pod_status import NO_STATUS
 from .quantity import Quantity
-from .resources import Amounts, Held, amounts, count_held, scoring_requests, spec_requests
+from .resources import Amounts, amounts, scoring_requests, spec_requests
 from .volume import ClaimUse, Disk, Volume
 
 T = TypeVar("T")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from .container import Container, Resources
+from .held import has_sizes
 from .meta import Condition, Wire
 from .quantity import Quantity
-from .resources import has_sizes
 
 #: The phases of pods that have run to their end.
 FINISHED = ("Succeeded", "Failed")
@@ -51,18 +51,20 @@ class PodStatus(Wire, frozen=True):
     @property
     def resize_infeasible(self) -> bool:
         """Whether the kubelet has refused a resize, so that the spec is not what will run."""
-        return any(
-            each.type == "PodResizePending" and each.reason == "Infeasible"
-            for each in self.conditions or ()
-        )
+        for each in self.conditions or ():
+            if each.type == "PodResizePending" and each.reason == "Infeasible":
+                return True
+        return False
 
     @property
     def sizes(self) -> bool:
-        """Whether granted resources are reported, which then count beside the spec."""
+        """Whether something is reported by which the pod may count for other than its spec says."""
         running, init = self.container_statuses, self.init_container_statuses
         if self.resources is None and running is None and init is None:
-            return False
-        return self.resources is not None or has_sizes((running or ()) + (init or ()))
+            return self.resize_infeasible
+        if self.resources is not None or has_sizes((running or ()) + (init or ())):
+            return True
+        return self.resize_infeasible
 
     def of(self, container: Container) -> ContainerStatus | None:
         """Returns the status of a container or sidecar."""

@@ -1,4 +1,4 @@
-"""Resource arithmetic: what a pod asks for and what it holds once it runs.
+"""Resource arithmetic: what a pod asks for.
 
 Amounts are summed exactly, in nano-units, and rounded up once at the end: milli-units for cpu,
 whole units (bytes, devices) for everything else.
@@ -7,7 +7,7 @@ whole units (bytes, devices) for everything else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -18,14 +18,13 @@ from .quantity import Quantity, clamp, millis, units
 if TYPE_CHECKING:
     from .container import Container, Resources
     from .pod_spec import PodSpec
-    from .pod_status import ContainerStatus, PodStatus
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 
 # What a container that requests nothing is taken to use when nodes are scored.
 DEFAULT_CPU = Quantity.parse("100m")
 DEFAULT_MEMORY = Quantity.parse("200Mi")
-_DEFAULTS = {CPU: DEFAULT_CPU, MEMORY: DEFAULT_MEMORY}
+DEFAULTS = {CPU: DEFAULT_CPU, MEMORY: DEFAULT_MEMORY}
 
 Nanos = dict[str, int]
 #: Resource names and amounts in native units, sorted by name.
@@ -36,14 +35,6 @@ _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 _BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
-
-
-class Held(msgspec.Struct, frozen=True):
-    """What a pod on a node counts for, in native units."""
-
-    requests: Amounts
-    nonzero_cpu_milli: int
-    nonzero_memory_bytes: int
 
 
 def format_amount(resource: str, amount: int) -> str:
@@ -93,7 +84,11 @@ def amounts(nanos: Mapping[str, int]) -> Amounts:
 
 def spec_requests(spec: PodSpec, defaults: Mapping[str, int], *, pod_level: bool = True) -> Nanos:
     """Returns the requests of a spec; `defaults` replace a resource that a container omits."""
-    return _requests(spec, None, defaults, pod_level=pod_level)
+    total = add_up(spec, read_spec, defaults)
+    if pod_level and spec.resources is not None:
+        total.update(for_whole_pod(spec.resources.requests or {}))
+    add_to(total, spec.overhead or {})
+    return total
 
 
 def spec_limits(spec: PodSpec) -> Nanos:
@@ -125,114 +120,58 @@ def _as_requests(resources: Resources) -> Resources:
     return msgspec.structs.replace(resources, requests=resources.limits)
 
 
-def count_held(spec: PodSpec, status: PodStatus) -> Held:
-    """Returns what a pod of this template and status takes on a node."""
-    held = _held_requests(spec, status)
-    nonzero = _held_nonzero(spec, status, held)
-    return Held(
-        amounts(held), native(CPU, nonzero.get(CPU, 0)), native(MEMORY, nonzero.get(MEMORY, 0))
-    )
-
-
-def _held_requests(spec: PodSpec, status: PodStatus) -> Nanos:
-    """Returns what a running pod takes: the larger of what is requested and allocated."""
-    return _requests(spec, status, {})
-
-
-def _held_nonzero(spec: PodSpec, status: PodStatus | None, held: Nanos) -> Nanos:
-    """Returns what a running pod counts in scoring: silent containers count the defaults."""
-    missing = _DEFAULTS
-    if spec.resources is not None and spec.resources.requests:
-        missing = {name: amount for name, amount in _DEFAULTS.items() if name not in held}
-    return _requests(spec, status, missing) if missing else held
-
-
 def scoring_requests(spec: PodSpec) -> Nanos:
     """Returns what an incoming pod counts in scoring; pod-level requests are ignored."""
-    return spec_requests(spec, _DEFAULTS, pod_level=False)
+    return spec_requests(spec, DEFAULTS, pod_level=False)
 
 
-def _requests(
-    spec: PodSpec, status: PodStatus | None, defaults: Mapping[str, int], *, pod_level: bool = True
-) -> Nanos:
-    total = _container_requests(spec, status, defaults)
-    if pod_level and spec.resources is not None:
-        total.update(_pod_level(spec, status))
-    _add(total, spec.overhead or {})
-    return total
+#: Returns what a container counts for; the flag says that it is an init container.
+Count = Callable[["Container", bool], Mapping[str, int]]
 
 
-def _container_requests(
-    spec: PodSpec, status: PodStatus | None, defaults: Mapping[str, int]
-) -> Nanos:
+def read_spec(container: Container, _is_init: bool) -> Mapping[str, int]:
+    return container.requests
+
+
+def add_up(spec: PodSpec, count: Count, defaults: Mapping[str, int]) -> Nanos:
+    """Returns what containers count for together, or an init container before them if more."""
     running: Nanos = {}
     for container in spec.containers:
-        _add(running, _with_defaults(_effective(container, status), defaults))
+        add_to(running, _with_defaults(count(container, False), defaults))
     sidecars: Nanos = {}
     peak: Nanos = {}
     for container in spec.init_containers or ():
+        use = dict(_with_defaults(count(container, True), defaults))
         if container.is_sidecar:
-            asked = _with_defaults(_effective(container, status), defaults)
-            _add(running, asked)
-            _add(sidecars, asked)
+            add_to(running, use)
+            add_to(sidecars, use)
             use = sidecars
         else:
-            use = dict(_with_defaults(container.requests, defaults))
-            _add(use, sidecars)
-        _raise_to(peak, use)
-    _raise_to(running, peak)
+            add_to(use, sidecars)
+        raise_to(peak, use)
+    raise_to(running, peak)
     return running
 
 
-def _pod_level(spec: PodSpec, status: PodStatus | None) -> Nanos:
-    asked = (spec.resources.requests if spec.resources else None) or {}
-    effective: Mapping[str, int] = asked
-    if status is not None and status.resources is not None:
-        effective = _largest(
-            {} if status.resize_infeasible else asked,
-            status.resources.requests or {},
-            status.allocated_resources or {},
-        )
+def for_whole_pod(asked: Mapping[str, int]) -> Nanos:
+    """Returns those of some requests that a pod may make as a whole."""
     return {
-        name: effective.get(name, 0)
-        for name in asked
+        name: amount
+        for name, amount in asked.items()
         if name in (CPU, MEMORY) or name.startswith("hugepages-")
     }
-
-
-def _effective(container: Container, status: PodStatus | None) -> Mapping[str, int]:
-    seen = None if status is None else status.of(container)
-    if status is None or seen is None or seen.resources is None:
-        return container.requests
-    return _largest(
-        {} if status.resize_infeasible else container.requests,
-        seen.resources.requests or {},
-        seen.allocated_resources or {},
-    )
-
-
-def _largest(*lists: Mapping[str, int]) -> Nanos:
-    largest: Nanos = {}
-    for each in lists:
-        _raise_to(largest, each)
-    return largest
 
 
 def _with_defaults(asked: Mapping[str, int], defaults: Mapping[str, int]) -> Mapping[str, int]:
     return {**defaults, **asked} if defaults else asked
 
 
-def _add(total: Nanos, more: Mapping[str, int]) -> None:
+def add_to(total: Nanos, more: Mapping[str, int]) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount
 
 
-def _raise_to(total: Nanos, floor: Mapping[str, int]) -> None:
+def raise_to(total: Nanos, floor: Mapping[str, int]) -> None:
     for name, amount in floor.items():
         if amount > total.get(name, -1):
             total[name] = amount
-
-
-def has_sizes(statuses: Iterable[ContainerStatus]) -> bool:
-    """Whether any container reports granted resources, which then count too."""
-    return any(each.resources is not None for each in statuses)

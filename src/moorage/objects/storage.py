@@ -11,7 +11,6 @@ from .csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from .in_tree import Attachable, Sources, Terms, migrated_terms
 from .lazy_property import lazy_property
 from .meta import ObjectMeta, OwnerReference, Wire
-from .node import BETA_ZONE, ZONE
 from .node_selector import (
     Malformed,
     NodeRequirement,
@@ -286,16 +285,12 @@ StorageObject = (
 
 
 def _volume_terms(rule: NodeSelector) -> Terms:
-    return tuple(_drop_name(compile_term(term)) for term in rule.node_selector_terms)
+    return tuple(_drop_names(compile_term(term)) for term in rule.node_selector_terms)
 
 
-def _drop_name(term: NodeTerm | Malformed | None) -> NodeTerm | Malformed | None:
-    # Volumes are matched with the labels of a node alone, as if it had no name.
-    if not isinstance(term, NodeTerm) or not (term.names or term.other_names):
-        return term
-    if term.names:
-        return Malformed(("matchFields: a node is matched without its name",))
-    return NodeTerm(term.requirements)
+def _drop_names(term: NodeTerm | Malformed | None) -> NodeTerm | Malformed | None:
+    # Volumes are matched with the labels of a node alone: what a term says of names is ignored.
+    return NodeTerm(term.requirements) if isinstance(term, NodeTerm) else term
 
 
 def _source(spec: _VolumeSpec, labels: Mapping[str, str]) -> Attachable | None:
@@ -308,8 +303,7 @@ def _source(spec: _VolumeSpec, labels: Mapping[str, str]) -> Attachable | None:
         spec.cinder,
         spec.portworx_volume,
     )
-    zones = labels.get(ZONE) or labels.get(BETA_ZONE)
-    return sources.attachable(zones) if zones else sources.attachable()
+    return sources.attachable(labels)
 
 
 def _topology(written: _TopologyTerm) -> NodeTerm | None:

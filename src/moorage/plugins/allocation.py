@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from moorage.cluster import Mask, Nodes
 from moorage.cluster.columns import NONZERO
 from moorage.documents.errors import child, describe, item
 from moorage.framework.plugin import MAX_SCORE, Scores
+from moorage.objects.device import DeviceClass
 from moorage.objects.meta import Wire
 from moorage.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 
@@ -56,11 +58,18 @@ class AskedResource(NamedTuple):
 class AskedResources:
     """What a pod requests, and the columns of it, looked up once."""
 
-    __slots__ = ("_counted", "_known", "_requests", "_resources")
+    __slots__ = ("_counted", "_known", "_requests", "_resources", "classes")
 
-    def __init__(self, requests: Mapping[str, int], resources: Sequence[ResourceSpec]) -> None:
+    def __init__(
+        self,
+        requests: Mapping[str, int],
+        resources: Sequence[ResourceSpec],
+        classes: Mapping[str, DeviceClass] = MappingProxyType({}),
+    ) -> None:
         self._requests = requests
         self._resources = resources
+        #: The classes whose devices may serve what the pod requests, by configured resource.
+        self.classes = classes
         self._known = -1
         self._counted: tuple[AskedResource, ...] = ()
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes
-from moorage.cluster.changes import EVERYWHERE, ChangeLog
+from moorage.cluster.changes import ChangeLog
+from moorage.cluster.row_view import Changed, LogReader
 from moorage.objects.pod import Pod
 from moorage.objects.resource_claim import DeviceResult, ResourceClaim
 from moorage.objects.resources import CPU, MEMORY
@@ -39,8 +40,7 @@ class ClaimedGPUs:
     def __init__(self, is_counted_otherwise: Callable[[Pod], bool]) -> None:
         #: Whether the cpu and memory of a pod are known by its GPU limit.
         self._is_counted_otherwise = is_counted_otherwise
-        self._log: ChangeLog | None = None
-        self._generation = 0
+        self._reader: LogReader | None = None
         self._classes: frozenset[str] = frozenset()
         self._figures: NDArray[np.int64] = np.zeros((len(_FIGURES), 0), np.int64)
         #: The rows with pods that have claims.
@@ -49,13 +49,14 @@ class ClaimedGPUs:
     def count(self, nodes: Nodes, log: ChangeLog | None, classes: Iterable[str]) -> None:
         """Counts the rows that changed again. The classes are those that stand for GPUs."""
         size, found = nodes.count(nodes.everything), frozenset(classes)
-        changed = log.since(self._generation) if log is not None and log is self._log else None
+        known = self._reader if self._reader is not None and self._reader.log is log else None
+        changed = None if known is None else known.read()
         if changed is None or size != self._figures.shape[1] or found != self._classes:
-            changed = {EVERYWHERE: _CLASSES}
+            changed = Changed({}, _CLASSES)
+            self._reader = None if log is None else LogReader(log)
             self._figures = np.zeros((len(_FIGURES), size), np.int64)
             self._claiming.clear()
-        self._log, self._classes = log, found
-        self._generation = 0 if log is None else log.generation
+        self._classes = found
         for row in self._find_due(nodes, changed):
             self._count_row(nodes, row)
 
@@ -63,12 +64,11 @@ class ClaimedGPUs:
         """int64[row]"""
         return self._figures[_FIGURES.index(figure)]
 
-    def _find_due(self, nodes: Nodes, changed: dict[int, int]) -> Iterable[int]:
-        everywhere = changed.pop(EVERYWHERE, 0)
-        if everywhere & _CLASSES:
+    def _find_due(self, nodes: Nodes, changed: Changed) -> Iterable[int]:
+        if changed.everywhere & _CLASSES:
             return nodes.rows.tolist()
-        due = {row for row, kinds in changed.items() if kinds & _OF_ROWS}
-        return due | self._claiming if everywhere & _DEVICES else due
+        due = {row for row, kinds in changed.rows.items() if kinds & _OF_ROWS}
+        return due | self._claiming if changed.everywhere & _DEVICES else due
 
     def _count_row(self, nodes: Nodes, row: int) -> None:
         pods = nodes.pods(row).values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster.columns import EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.framework.advice import MOST_BLOCKERS, Advice, Advise, find_pods, name_nodes
 from moorage.framework.edits import EvictPods, SetCoexistPolicy
 from moorage.framework.plugin import (
@@ -141,12 +142,13 @@ class CoexistPolicy(
         return None
 
     def filter(self, prepared: CoexistStanding, nodes: Nodes, rows: Rows) -> Verdict:
-        exclusive, ordinary = _count_others(prepared, nodes)
+        members = nodes.coexist_group(prepared.group) if prepared.group is not None else {}
         repelled = nodes.nothing(rows)
         if prepared.is_ordinary:
-            repelled = exclusive[rows] > 0
+            repelled = _count_others(nodes.exclusive_pods, members, EXCLUSIVE_PODS)[rows] > 0
         if not prepared.is_exclusive:
             return Verdict.rejecting(repelled, _EXCLUSIVE_THERE)
+        ordinary = _count_others(nodes.ordinary_pods, members, ORDINARY_PODS)
         in_use = (ordinary[rows] > 0) & ~repelled
         return Verdict((_EXCLUSIVE_THERE, _OTHERS_THERE), np.stack((repelled, in_use)))
 
@@ -241,18 +243,14 @@ class CoexistPolicy(
 
 
 def _count_others(
-    standing: CoexistStanding, nodes: Nodes
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """int32[row] each: the exclusive and the ordinary pods that are not of the pod's group."""
-    members = nodes.coexist_group(standing.group) if standing.group is not None else {}
+    pods: NDArray[np.int32], members: Mapping[int, tuple[int, int]], place: int
+) -> NDArray[np.int32]:
+    """int32[row]: the exclusive or ordinary pods without those of a group; `place` says which."""
     if not members:
-        return nodes.exclusive_pods, nodes.ordinary_pods
-    rows = np.fromiter(members, np.intp, len(members))
-    counts = np.array(list(members.values()), np.int32)
-    exclusive, ordinary = nodes.exclusive_pods.copy(), nodes.ordinary_pods.copy()
-    exclusive[rows] -= counts[:, 0]
-    ordinary[rows] -= counts[:, 1]
-    return exclusive, ordinary
+        return pods
+    others = pods.copy()
+    others[list(members)] -= np.array([counts[place] for counts in members.values()], np.int32)
+    return others
 
 
 def _is_in_the_way(other: Pod, pod: Pod) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
-from moorage.cluster.devices.device_classes import IMPLICIT, DeviceClasses
+from moorage.cluster.devices.device_classes import IMPLICIT
 from moorage.cluster.labels import ABSENT
 from moorage.documents.errors import child, item
 from moorage.framework.advice import Advice, Advise, NearMiss, name_nodes, near_misses
@@ -57,9 +58,14 @@ from .allocation import (
     scorer,
 )
 from .dynamic_resources.device_counts import DeviceCounts
-from .dynamic_resources.extended import mapped_resources
+from .dynamic_resources.extended import mapped_resources, may_use_devices
 
 _TOO_MANY_PODS = Reason("Too many pods")
+
+_OF_NODES = Change.ALLOCATABLE | Change.REQUESTED
+_NO_CLASSES: Mapping[str, DeviceClass] = MappingProxyType({})
+# Which devices a node sees, if they may serve what a pod requests, depends on its labels.
+_OF_DEVICES = Change.CLASSES | Change.SLICES | Change.CLAIMS | Change.LABELS
 
 # Reasons come in this order, other resources after them.
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -149,7 +155,7 @@ class NodeResourcesFit(
 
     name = "NodeResourcesFit"
     Args = NodeResourcesFitArgs
-    reads = Change.ALLOCATABLE | Change.REQUESTED
+    reads = _OF_NODES | _OF_DEVICES
     scope = Scope.ROW
     reads_figures_only = True
     is_steady = True
@@ -176,11 +182,19 @@ class NodeResourcesFit(
     def ignores(self, resource: str) -> bool:
         return self._args.ignores(resource)
 
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        return self.reads if may_use_devices(pod) else _OF_NODES
+
+    def sees(self, prepared: Need, nodes: Nodes) -> Change:
+        return Change.REQUESTED
+
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.requests, tuple(pod.spec.scoring_requests.items())
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Need:
         need = self._need(pod)
+        if not may_use_devices(pod):
+            return need
         by_devices = mapped_resources(pod, nodes.devices.classes)
         return replace(need, by_devices=frozenset(by_devices)) if by_devices else need
 
@@ -217,7 +231,17 @@ class NodeResourcesFit(
         return UPDATED
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> AskedResources:
-        return AskedResources(pod.spec.scoring_requests, self._resources)
+        return AskedResources(
+            pod.spec.scoring_requests, self._resources, self._find_classes(pod, nodes)
+        )
+
+    def _find_classes(self, pod: Pod, nodes: Nodes) -> Mapping[str, DeviceClass]:
+        """Returns the classes that serve what the pod requests, if nodes are scored by it."""
+        if not may_use_devices(pod):
+            return _NO_CLASSES
+        classes = nodes.devices.classes
+        scored = self.scored_resources.keys() & mapped_resources(pod, classes)
+        return {name: found for name in scored if (found := classes.for_resource(name))}
 
     def score(self, prepared: AskedResources, nodes: Nodes, rows: Rows) -> Scores:
         loads = [
@@ -228,7 +252,7 @@ class NodeResourcesFit(
             )
             for each in prepared.counted(nodes)
         ]
-        if _are_behind(prepared, nodes.devices.classes):
+        if prepared.classes:
             with self._device_counts.limited():
                 loads = self._with_devices(prepared, nodes, rows, loads)
         return self._scorer(loads, nodes.count(rows))
@@ -242,7 +266,7 @@ class NodeResourcesFit(
         for name, amount, weight in prepared.asked():
             at = nodes.resource(name)
             load = None if at is None else by_column.get(at)
-            behind = nodes.devices.classes.for_resource(name) if amount else None
+            behind = prepared.classes.get(name)
             if behind is not None:
                 there, used = self._device_counts.count(behind, nodes, rows)
                 own = np.zeros_like(there) if load is None else load.capacity
@@ -256,7 +280,7 @@ class NodeResourcesFit(
     def rescore(
         self, prepared: AskedResources, nodes: Nodes, row: RowFacts, scores: Scores
     ) -> Rescore:
-        if self._share is None:
+        if self._share is None or prepared.classes:
             return rescore_row(self, prepared, nodes, row, scores)
         share, allocatable, requested = self._share, row.allocatable, row.requested
         total = weights = 0
@@ -372,11 +396,6 @@ def _find_added(old: Node | None, new: Node) -> set[str]:
     """Returns the resources of which a node has more than before."""
     had = dict(old.allocatable) if old else {}
     return {name for name, amount in new.allocatable if amount > had.get(name, 0)}
-
-
-def _are_behind(prepared: AskedResources, classes: DeviceClasses) -> bool:
-    """Whether devices stand behind a resource that counts and that the pod asks for."""
-    return any(amount and classes.for_resource(name) for name, amount, _ in prepared.asked())
 
 
 def _in_use(counted: AskedResource, nodes: Nodes) -> NDArray[np.int64]:

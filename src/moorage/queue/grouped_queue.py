@@ -237,13 +237,16 @@ class GroupedQueue(Queue):
         member.pod = new
         if entry is None or entry.place is IN_FLIGHT:
             return
+        if UNSCHEDULED_POD_UPDATE not in pod_events(old, new, assigned=False):
+            # It asks for something else now.
+            entry.refused_at = None
         if entry.place is GATED and not self._may_help(entry, old, new):
             return
         self._look_again(entry, member, UNSCHEDULED_POD_UPDATE.label, now)
 
     # Groups come, change and go
 
-    def put_group(self, group: PodGroup, now: float) -> None:
+    def put_group(self, before: PodGroup | None, group: PodGroup, now: float) -> None:
         """Takes in a new or changed group."""
         key = group.group_key
         for member in self._members.take_aside(key):
@@ -251,6 +254,8 @@ class GroupedQueue(Queue):
         entry = self._members.entries.get(key)
         if entry is None or entry.place is IN_FLIGHT:
             return
+        if before is None or not group.asks_as(before):
+            entry.refused_at = None
         head = head_of(group, next(iter(entry.members.values())).pod)
         if self._is_held(entry):
             entry.replace(head)

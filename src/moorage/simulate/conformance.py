@@ -17,6 +17,7 @@ from moorage.engine.actions import AskExtender
 from moorage.engine.events import Applied, ExtenderAnswered
 from moorage.engine.extenders.consultation import find_interested
 from moorage.engine.extenders.questions import PRIORITIZE, encode_manifest
+from moorage.engine.intake import count_by
 from moorage.framework.plugin import Registry
 from moorage.framework.profile import known_plugins
 from moorage.objects.decode import from_builtins
@@ -30,11 +31,11 @@ from .device_verdicts import apply_devices, compare_devices
 from .extended_verdicts import find_extended_verdict
 from .group_verdicts import GroupReplay, apply_group_step
 from .recorded_extenders import RecordedCall, RecordedExtenders
+from .tied_choices import Comparison, compare_chosen, compare_held, has_scores, word_as_recorded
 from .verdicts import (
     NodeRefusal,
     PodVerdict,
     PreemptionCandidate,
-    RecordedRefusal,
     RecordedScenario,
     RecordedStep,
     Scenario,
@@ -186,6 +187,7 @@ def _walk(
     scenario = recording.scenario
     pending = {pod.key: pod for pod in _load(engine, scenario)}
     for step in recording.golden.steps:
+        _check_nodes(scenario, engine, step)
         if step.group:
             replay = _find_group(engine, step, pending)
             yield step, replay
@@ -200,6 +202,13 @@ def _walk(
         _apply(engine, pod, step)
         for victim in step.victims or ():
             pending.pop(victim, None)
+
+
+def _check_nodes(scenario: Scenario, engine: Engine, step: RecordedStep) -> None:
+    """Raises InputError if a recorded outcome names a node that does not exist."""
+    for name in (step.chosen, step.nominated, *(outcome.node for outcome in step.outcomes)):
+        if name and engine.cluster.nodes.row(name) is None:
+            raise InputError(scenario.name, f"there is no node {name}")
 
 
 def _find_group(engine: Engine, step: RecordedStep, pending: Mapping[str, Pod]) -> GroupReplay:
@@ -252,7 +261,8 @@ def _load(engine: Engine, scenario: Scenario) -> list[Pod]:
         if raw.get("kind") in READ_KINDS:
             engine.handle(Applied(_decode(scenario, raw["kind"], raw)), now=0.0)
     decoded = (_decode(scenario, "Pod", raw) for raw in scenario.pods)
-    pods = [pod for pod in decoded if isinstance(pod, Pod)]
+    version = engine.configuration.gates.version
+    pods = [count_by(version, pod) for pod in decoded if isinstance(pod, Pod)]
     for pod in pods:
         engine.cluster.nominate(pod, pod.nominated_node_name)
         engine.cluster.expect(pod)
@@ -266,16 +276,15 @@ def _decode(scenario: Scenario, kind: str, raw: dict[str, Any]) -> Object:
         raise InputError(scenario.name, kind, str(error)) from error
 
 
-def _compare(step: RecordedStep, found: PodVerdict, pod: Pod) -> Iterator[tuple[str, Any, Any]]:
+def _compare(step: RecordedStep, found: PodVerdict, pod: Pod) -> Iterator[Comparison]:
     """Yields triples: the name of a value, the recorded one and the found one."""
-    if step.pre_enqueue is not None or found.pre_enqueue is not None:
-        recorded = step.pre_enqueue
-        held = None if recorded is None else msgspec.convert(recorded, RecordedRefusal)
-        yield "preEnqueue", read_refusal(held), found.pre_enqueue
+    if step.pre_enqueue is not None or found.pre_enqueue:
+        yield from compare_held(step.pre_enqueue, found.pre_enqueue)
         return
     yield from _compare_calls(step, found)
     yield "error", step.error, found.error
-    yield "message", strip_expression_errors(step.message), strip_expression_errors(found.message)
+    message = word_as_recorded(step, found)
+    yield "message", strip_expression_errors(step.message), strip_expression_errors(message)
     if step.error or found.error:
         return
     if step.unschedulable_plugins is not None and found.rejectors is not None:
@@ -288,7 +297,7 @@ def _compare(step: RecordedStep, found: PodVerdict, pod: Pod) -> Iterator[tuple[
     yield from compare_devices(step.dra, found.devices, pod, is_placed)
 
 
-def _compare_calls(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
+def _compare_calls(step: RecordedStep, found: PodVerdict) -> Iterator[Comparison]:
     """Compares the questions to extenders, in order; scores are asked for at the same time."""
     made = sorted(found.calls, key=lambda call: call.extender * (call.verb == PRIORITIZE))
     for number, (recorded, ours) in enumerate(zip_longest(step.calls, made)):
@@ -310,7 +319,7 @@ def strip_expression_errors(message: str | None) -> str | None:
     return message
 
 
-def _compare_nodes(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
+def _compare_nodes(step: RecordedStep, found: PodVerdict) -> Iterator[Comparison]:
     recorded = step.prefilter
     rejected_by = None if recorded is None else recorded.rejected_by
     if recorded is not None and rejected_by is not None:
@@ -329,23 +338,17 @@ def _compare_nodes(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str,
     yield from _compare_scores(step, found)
 
 
-def _compare_scores(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
-    if step.scoring_skipped and step.total is None:
-        # Scores are recorded though nobody needed them, but not where scoring breaks.
-        yield "scores", None, found.scores
-        yield "chosen", step.chosen, found.chosen
-        return
-    recorded, ours = step.scores or {}, found.scores or {}
-    for plugin in sorted(recorded.keys() | ours.keys()):
-        yield from _compare_each(f"score {plugin}", recorded.get(plugin, {}), ours.get(plugin, {}))
-    yield from _compare_each("total", step.total or {}, found.total or {})
-    yield "best", tuple(step.best or ()), found.best
-    # Ties go to the first node in our own visit order, so any of the best is right.
-    if step.chosen is None or step.nominated_path or found.chosen not in (step.best or ()):
-        yield "chosen", step.chosen, found.chosen
+def _compare_scores(step: RecordedStep, found: PodVerdict) -> Iterator[Comparison]:
+    if has_scores(step, found):
+        recorded, ours = step.scores or {}, found.scores or {}
+        for plugin in sorted(recorded.keys() | ours.keys()):
+            of_plugin = recorded.get(plugin, {}), ours.get(plugin, {})
+            yield from _compare_each(f"score {plugin}", *of_plugin)
+        yield from _compare_each("total", step.total or {}, found.total or {})
+    yield from compare_chosen(step, found)
 
 
-def _compare_remedy(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
+def _compare_remedy(step: RecordedStep, found: PodVerdict) -> Iterator[Comparison]:
     if found.nominated is None or found.nominated not in step.nominated_any:
         yield "nominated", step.nominated, found.nominated
         yield "victims", tuple(step.victims or ()), found.victims
@@ -360,7 +363,7 @@ def _compare_remedy(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str
 
 def _compare_each(
     what: str, recorded: Mapping[str, Any], ours: Mapping[str, Any]
-) -> Iterator[tuple[str, Any, Any]]:
+) -> Iterator[Comparison]:
     for name in sorted(recorded.keys() | ours.keys()):
         yield f"{what} {name}", recorded.get(name), ours.get(name)
 

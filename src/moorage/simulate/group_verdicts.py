@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -18,23 +17,21 @@ from moorage.engine.gangs.admission import GANG_SCHEDULING, hold_member
 from moorage.engine.gangs.group_decision import GroupDecision
 from moorage.engine.gangs.group_result import Domain, GroupResult
 from moorage.framework.attempt import Failed
-from moorage.framework.calls import ask_pre_enqueue
-from moorage.framework.status import Rejected
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 from moorage.world import place_pod
 
+from .tied_choices import Comparison, compare_chosen, compare_held, has_scores
 from .verdicts import (
     NodeRefusal,
+    PodVerdict,
     RecordedMember,
-    RecordedRefusal,
     RecordedStep,
     describe_member,
+    describe_refusal,
+    find_held,
     read_refusal,
 )
-
-#: What is compared, as recorded and as found.
-Comparison = tuple[str, Any, Any]
 
 
 @dataclass(slots=True)
@@ -53,12 +50,10 @@ class GroupReplay:
     def compare(self) -> Iterator[Comparison]:
         """Decides the group and takes it back; returns the triples to compare."""
         yield "pods", self.step.pods, tuple(pod.key for pod in self.members)
-        held = find_held(self.engine, self.members)
-        recorded = {
-            name: read_refusal(msgspec.convert(each, RecordedRefusal))
-            for name, each in (self.step.pre_enqueue or {}).items()
-        }
-        yield "preEnqueue", recorded, held
+        held = find_held_members(self.engine, self.members)
+        recorded = self.step.pre_enqueue or {}
+        for name in recorded.keys() | held.keys():
+            yield from compare_held(recorded.get(name), held.get(name, ()))
         if held or recorded:
             return
         self._read_members()
@@ -112,33 +107,24 @@ class GroupReplay:
         return trial if row is not None and row in domain.rows else None
 
 
-def find_held(engine: Engine, members: Sequence[Pod]) -> dict[str, NodeRefusal]:
-    """Returns the members that may not be queued, and the plugins that hold them."""
-    held: dict[str, NodeRefusal] = {}
-    for pod in members:
-        found = _ask_to_queue(engine, pod)
-        if found is not None:
-            plugin, refused = found
-            held[pod.key] = NodeRefusal(plugin, refused.code, frozenset(refused.reasons))
-    return held
+def find_held_members(engine: Engine, members: Sequence[Pod]) -> dict[str, tuple[NodeRefusal, ...]]:
+    """Returns why members may not be queued, for those that may not."""
+    found = {pod.key: _find_held_member(engine, pod) for pod in members}
+    return {name: refusals for name, refusals in found.items() if refusals}
 
 
-def _ask_to_queue(engine: Engine, pod: Pod) -> tuple[str, Rejected] | None:
-    for plugin in engine.profiles[pod.spec.scheduler_name].pre_enqueue:
-        refused = ask_pre_enqueue(plugin, pod)
-        if refused is not None:
-            return plugin.name, refused
+def _find_held_member(engine: Engine, pod: Pod) -> tuple[NodeRefusal, ...]:
     refused = hold_member(pod, engine.cluster.groups)
-    return None if refused is None else (GANG_SCHEDULING, refused)
+    by_group = () if refused is None else (describe_refusal(GANG_SCHEDULING, refused),)
+    return (*find_held(engine, pod), *by_group)
 
 
-def _compare_member(recorded: RecordedMember, found: Any) -> Iterator[Comparison]:
+def _compare_member(recorded: RecordedMember, found: PodVerdict) -> Iterator[Comparison]:
     filters = {name: read_refusal(each) for name, each in (recorded.filter or {}).items()}
     yield "filter", filters, dict(found.filter or {})
-    yield "total", recorded.total or {}, dict(found.total or {})
-    yield "best", tuple(sorted(recorded.best)), found.best
-    if found.chosen not in recorded.best:
-        yield "chosen", recorded.chosen, found.chosen
+    if has_scores(recorded, found):
+        yield "total", recorded.total or {}, dict(found.total or {})
+    yield from compare_chosen(recorded, found)
 
 
 def _compare_placements(

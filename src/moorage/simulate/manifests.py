@@ -56,7 +56,8 @@ class Manifest:
     @property
     def is_workload(self) -> bool:
         """Whether a controller makes pods for it."""
-        return self.kind in _WORKLOADS and _group(self.raw["apiVersion"]) == _WORKLOADS[self.kind]
+        known = _WORKLOADS.get(self.kind) if self.custom is None else None
+        return known is not None and _group(self.raw["apiVersion"]) == known
 
     @property
     def has_template(self) -> bool:
@@ -104,14 +105,20 @@ class Manifest:
 
 
 def read(paths: Iterable[str], wanted: Iterable[CustomKind] = ()) -> Iterator[Manifest]:
-    """Yields every object in the files, folders and standard input that the paths name."""
+    """Yields every object in the files, folders and standard input that the paths name.
+
+    One that the scheduler and a plugin read comes twice: as what it is, and of its custom kind.
+    """
     kinds = {(kind.group, kind.kind): kind for kind in wanted}
     for source in sources(paths):
         documents = json_text.documents if source.is_json else yaml_text.documents
         for place, raw in documents(source.text, source.name):
             for manifest in _objects(place, raw, {}):
-                group = _group(manifest.raw["apiVersion"])
-                yield _check_version(replace(manifest, custom=kinds.get((group, manifest.kind))))
+                custom = kinds.get((_group(manifest.raw["apiVersion"]), manifest.kind))
+                if custom is None or manifest.is_read or manifest.is_workload:
+                    yield _check_version(manifest)
+                if custom is not None:
+                    yield _check_version(replace(manifest, custom=custom))
 
 
 def _objects(place: Location, raw: Any, inherited: Mapping[str, str]) -> Iterator[Manifest]:

@@ -24,7 +24,7 @@ from moorage.framework.calls import ask_pre_enqueue
 from moorage.framework.plugin import Scores
 from moorage.framework.points import score_rows
 from moorage.framework.profile import Profile
-from moorage.framework.status import PluginError
+from moorage.framework.status import PluginError, Rejected
 from moorage.objects.pod import Pod
 from moorage.plugins.preemption.default_preemption import DefaultPreemption
 
@@ -221,7 +221,8 @@ class PreemptionCandidate:
 class PodVerdict:
     """What was found for one pod. None means that it was not looked at."""
 
-    pre_enqueue: NodeRefusal | None = None
+    #: By every plugin that holds the pod back.
+    pre_enqueue: tuple[NodeRefusal, ...] = ()
     rejected: NodeRefusal | None = None
     nodes: Names | None = None
     filter: Mapping[str, NodeRefusal] | None = None
@@ -260,14 +261,25 @@ def find_verdict(engine: Engine, pod: Pod, start: int = 0) -> PodVerdict:
 
 def find_early_verdict(engine: Engine, pod: Pod) -> PodVerdict | None:
     """Returns the verdict if it is known before any node is looked at; else None."""
-    for plugin in engine.profiles[pod.spec.scheduler_name].pre_enqueue:
-        refused = ask_pre_enqueue(plugin, pod)
-        if refused is not None:
-            reasons = frozenset(refused.reasons)
-            return PodVerdict(pre_enqueue=NodeRefusal(plugin.name, refused.code, reasons))
+    held = find_held(engine, pod)
+    if held:
+        return PodVerdict(pre_enqueue=held)
     if not len(engine.cluster.nodes):
         return PodVerdict(message=diagnosis.NO_NODES)
     return None
+
+
+def find_held(engine: Engine, pod: Pod) -> tuple[NodeRefusal, ...]:
+    """Returns why the pod may not be queued, from every plugin that refuses."""
+    plugins = engine.profiles[pod.spec.scheduler_name].pre_enqueue
+    answers = ((plugin.name, ask_pre_enqueue(plugin, pod)) for plugin in plugins)
+    return tuple(
+        describe_refusal(name, refused) for name, refused in answers if refused is not None
+    )
+
+
+def describe_refusal(plugin: str, refused: Rejected) -> NodeRefusal:
+    return NodeRefusal(plugin, refused.code, frozenset(refused.reasons))
 
 
 def describe_member(
@@ -326,8 +338,7 @@ def describe_failure(
     rejected = failed.pre_filtered.rejected
     refused = None
     if rejected is not None:
-        by = failed.pre_filtered.rejected_by
-        refused = NodeRefusal(by, rejected.code, frozenset(rejected.reasons))
+        refused = describe_refusal(failed.pre_filtered.rejected_by, rejected)
     return PodVerdict(
         rejected=refused,
         nodes=sort_names(failed.pre_filtered.node_names),

@@ -35,7 +35,9 @@ def make_engine(
 ) -> Engine:
     """Makes an engine with the default profile and more plugins.
 
-    Other keywords are fields of the KubeSchedulerConfiguration, such as `profiles=[...]`.
+    `gates` says which feature gates differ from their default; FeatureGates of a version of
+    Kubernetes let the engine follow that version. Other keywords are fields of the
+    KubeSchedulerConfiguration, such as `profiles=[...]`.
     """
     registry = {**REGISTRY, **{plugin.name: plugin for plugin in plugins}}
     enabled = [{"name": plugin.name} for plugin in plugins]
@@ -45,7 +47,7 @@ def make_engine(
         "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
         **config,
     }
-    switched = FeatureGates.parse(gates or {})
+    switched = gates if isinstance(gates, FeatureGates) else FeatureGates.parse(gates or {})
     return Engine(load_mapping(raw, known=known_plugins(registry), gates=switched), registry)
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, Cluster
-from moorage.cluster.changes import EVERYWHERE
+from moorage.cluster.row_view import LogReader
 from moorage.engine import Engine
 from moorage.objects.pod import Pod
 from moorage.objects.workload import owner_text
@@ -27,9 +27,6 @@ ABSENT = 0xFFFF
 _MOST = 60_000
 
 GONE, OPEN, CORDONED = 0, 1, 2
-
-# A generation before everything.
-_NEVER = -1
 
 # How many arrivals are sent by name: as many as an eye may follow.
 _MOST_ARRIVALS = 40
@@ -84,8 +81,8 @@ class Picture:
             yield Message(queue=part)
 
     def _list_preemptions(self, at: float) -> list[RecentEvent]:
-        log, known = self._engine.preemptions, self._preemptions
-        self._preemptions = log.count
+        preemptions, known = self._engine.preemptions, self._preemptions
+        self._preemptions = preemptions.count
         return [
             RecentEvent(
                 at,
@@ -96,7 +93,7 @@ class Picture:
                 victims=each.victims,
                 victim_count=each.count,
             )
-            for each in log.since(known)
+            for each in preemptions.since(known)
         ]
 
     def _locate(self, arrived: list[Pod]) -> list[tuple[str, int]]:
@@ -128,7 +125,7 @@ class NodeColumns:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._generation = _NEVER
+        self._reader: LogReader | None = None
         self._names: dict[int, str] = {}
         self._states = np.zeros(0, np.uint8)
         #: uint16[resource, row]
@@ -140,17 +137,16 @@ class NodeColumns:
 
     def differences(self) -> tuple[bool, NodesPart | None]:
         """Returns whether the nodes begin anew, and the rows that differ from what was sent."""
-        nodes, changes = self._cluster.nodes, self._cluster.changes
-        changed = changes.since(self._generation)
-        self._generation = changes.generation
+        nodes = self._cluster.nodes
+        changed = None if self._reader is None else self._reader.read()
         resources = self._resources()
         if changed is None or resources != self.resources:
+            self._reader = LogReader(self._cluster.changes)
             self._begin(resources)
             self._take(nodes.rows)
             return True, self.everything()
-        found = np.array([row for row in changed if row != EVERYWHERE], np.intp)
-        rows = self._take(np.sort(found))
-        renamed = [row for row in rows.tolist() if changed[row] & Change.MEMBERSHIP]
+        rows = self._take(np.array(sorted(changed.rows), np.intp))
+        renamed = [row for row in rows.tolist() if changed.rows[row] & Change.MEMBERSHIP]
         return False, self._part(rows, renamed) if len(rows) else None
 
     def everything(self) -> NodesPart:

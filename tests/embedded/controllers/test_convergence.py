@@ -191,7 +191,7 @@ def assert_owners(cluster: Play) -> None:
         assert "deletionTimestamp" not in item["metadata"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(steps, max_size=14))
 def test_the_cluster_comes_to_rest_in_order(steps: list[tuple[Any, ...]]) -> None:
     @played
@@ -209,7 +209,7 @@ async def stopped(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(steps, max_size=14))
 def test_controllers_that_start_anew_find_nothing_to_do(steps: list[tuple[Any, ...]]) -> None:
     async def story() -> None:
@@ -229,7 +229,7 @@ def test_controllers_that_start_anew_find_nothing_to_do(steps: list[tuple[Any, .
     run_virtually(story())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(steps, max_size=14))
 def test_a_store_that_forgets_loses_nothing(steps: list[tuple[Any, ...]]) -> None:
     async def story(cluster: Play) -> None:

@@ -47,22 +47,20 @@ async def secure() -> AsyncIterator[Client]:
 
 async def test_rollouts(kubectl: Kubectl) -> None:
     await kubectl.run("apply -f -", DEPLOYMENT)
-    assert "successfully rolled out" in await kubectl.run(
-        "rollout status deploy/web --timeout=300s"
-    )
-    await kubectl.run("wait --for=condition=Available deploy/web --timeout=300s")
+    assert "successfully rolled out" in await kubectl.run("rollout status deploy/web")
+    await kubectl.run("wait --for=condition=Available deploy/web")
     await kubectl.run("set image deploy/web main=registry.example/web:2")
-    await kubectl.run("rollout status deploy/web --timeout=300s")
+    await kubectl.run("rollout status deploy/web")
     history = await kubectl.run("rollout history deploy/web")
     assert [line.split()[0] for line in history.split("\n")[2:4]] == ["1", "2"]
     await kubectl.run("rollout undo deploy/web")
-    await kubectl.run("rollout status deploy/web --timeout=300s")
+    await kubectl.run("rollout status deploy/web")
     image = "-o jsonpath={.items[*].spec.containers[0].image}"
     assert (await kubectl.run(f"get pods {image}")).split() == ["registry.example/web:1"] * 2
     await kubectl.run("rollout restart deploy/web")
-    await kubectl.run("rollout status deploy/web --timeout=300s")
+    await kubectl.run("rollout status deploy/web")
     await kubectl.run("scale deploy/web --replicas=3")
-    await kubectl.run("rollout status deploy/web --timeout=300s")
+    await kubectl.run("rollout status deploy/web")
     assert (await kubectl.run("get pods -o name")).count("pod/web-") == 3
 
 
@@ -71,7 +69,7 @@ async def test_going_back_to_the_present_revision_does_nothing(kubectl: Kubectl)
         "name: main,", "name: main, tty: false, ports: [{containerPort: 80}],"
     )
     await kubectl.run("create -f -", zero)
-    await kubectl.run("rollout status deploy/web --timeout=300s")
+    await kubectl.run("rollout status deploy/web")
 
     told = await kubectl.run("rollout undo deploy/web --to-revision=1")
 
@@ -81,9 +79,9 @@ async def test_going_back_to_the_present_revision_does_nothing(kubectl: Kubectl)
 @pytest.mark.parametrize("cascade", ["background", "foreground", "orphan"])
 async def test_delete(kubectl: Kubectl, cascade: str) -> None:
     await kubectl.run("apply -f -", DEPLOYMENT)
-    await kubectl.run("rollout status deploy/web --timeout=300s")
-    await kubectl.run(f"delete deploy/web --cascade={cascade} --timeout=300s")
+    await kubectl.run("rollout status deploy/web")
+    await kubectl.run(f"delete deploy/web --cascade={cascade}")
     if cascade == "orphan":
         assert (await kubectl.run("get rs,pods -o name")).count("web-") == 3
     else:
-        await kubectl.run("wait --for=delete rs,pods -l app=web --timeout=300s")
+        await kubectl.run("wait --for=delete rs,pods -l app=web")

@@ -509,3 +509,20 @@ def test_what_breaks_in_a_decision_fails_its_pod_alone(
     assert [each.pod.name for each in questions(actions)] == ["b"]
     assert run.engine.caught == {"attempt": 1}
     engines.clear()
+
+
+def test_a_pod_that_another_of_its_name_has_followed_is_not_tried_again() -> None:
+    """That it was deleted has not been heard of, and it changed while the extender was asked."""
+    run = start(FILTER)
+    run.apply(pod("a", cpu=1))
+    (ask,) = questions(run.step(8))
+    run.apply(pod("a", cpu=1, labels={"changed": "yes"}))
+    run.apply(pod("a", cpu=1, metadata={"uid": "the next"}))
+
+    again = questions(reply(run, ask, keep("n0", "n1", "n2")))
+
+    assert [each.pod.uid for each in again] == ["the next"]
+    (next_one,) = again
+    assert [each.pod.uid for each in only(reply(run, next_one, keep("n1")), BindPod)] == [
+        "the next"
+    ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from moorage.objects.pod import Pod
 from moorage.objects.resource_claim import Allocation, ResourceClaim
@@ -30,17 +31,25 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 class PendingAllocation(msgspec.Struct, gc=False):
-    """An allocation in flight: decided for a pod, and not seen in its claim yet."""
+    """An allocation in flight: decided, and not seen in its claim yet."""
 
-    pod_uid: str
     #: The key of the claim.
     key: str
     allocation: Allocation
-    #: Whether it is being written: the API server may have it at any time.
-    is_asked: bool = False
+    #: The pods that it was decided for, by uid, and whether it is being written for them: then the
+    #: API server may have it at any time. There are several if members of a group share the claim.
+    users: dict[str, bool]
     #: The version in which the claim was read and had these devices. The watch will show that
     #: version or a later one.
     read_in: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is only decided, so that nobody but us knows of it."""
+        return not self.read_in and not any(self.users.values())
+
+    def copy(self) -> PendingAllocation:
+        return replace(self, users=dict(self.users))
 
 
 class ResourceClaims:
@@ -95,6 +104,17 @@ class ResourceClaims:
         """Returns whether devices are decided for a claim that has not been seen with them."""
         return uid in self.pending
 
+    def find_open(self, uid: str, users: Container[str]) -> Allocation | None:
+        """Returns what is decided for a claim and for one of these pods, and not being written."""
+        pending = self.pending.get(uid)
+        if (
+            pending is None
+            or not pending.is_open
+            or not any(map(users.__contains__, pending.users))
+        ):
+            return None
+        return pending.allocation
+
     def decision(self, pod_uid: str) -> Decision | None:
         """Returns the decision about the claims of a pod that is being bound."""
         return self.decisions.get(pod_uid)
@@ -135,11 +155,12 @@ class ClaimsWriter(ResourceClaims):
     def _is_overtaken(self, claim: ResourceClaim) -> bool:
         """Returns whether a claim is as new as the version that was read with its devices.
 
-        If it has no devices now, it has given them back.
+        If it has no devices now, it has given them back, unless they are being written again.
         """
         pending = self.pending.get(claim.uid)
         return (
             pending is not None
+            and not pending.users
             and pending.read_in != ""
             and _is_as_new(claim.resource_version, pending.read_in)
         )
@@ -155,16 +176,23 @@ class ClaimsWriter(ResourceClaims):
                 del self._extended[owner]
         return self._end_pending([claim.uid])
 
-    def decide(self, pod_uid: str, decision: Decision) -> None:
+    def decide(self, pod_uid: str, decision: Decision) -> list[Allocation]:
+        """Notes a decision; returns its allocations that no earlier one has made."""
         self.decisions[pod_uid] = decision
+        made = []
         for each in decision.claims:
-            self.pending[each.uid] = PendingAllocation(pod_uid, each.key, each.allocation)
+            pending = self.pending.get(each.uid)
+            if pending is None:
+                pending = self.pending[each.uid] = PendingAllocation(each.key, each.allocation, {})
+                made.append(each.allocation)
+            pending.users[pod_uid] = False
         self._pending_of[pod_uid] = [each.uid for each in decision.claims]
+        return made
 
     def ask(self, pod_uid: str) -> None:
         """Notes that the decision for a pod is being written from now on."""
         for uid in self._pending_of.get(pod_uid, ()):
-            self.pending[uid].is_asked = True
+            self.pending[uid].users[pod_uid] = True
 
     def end_decision(self, pod_uid: str) -> None:
         """Ends the decision for a pod that is on its node.
@@ -177,7 +205,7 @@ class ClaimsWriter(ResourceClaims):
         """Takes a decision back; returns the allocations that were not being written, now free."""
         self.decisions.pop(pod_uid, None)
         uids = self._pending_of.get(pod_uid, ())
-        return self._end_pending([uid for uid in uids if not self.pending[uid].is_asked])
+        return self._leave(pod_uid, [uid for uid in uids if not self.pending[uid].users[pod_uid]])
 
     def revoke(self, pod_uid: str) -> None:
         """Notes that a decision was taken back while it was being written.
@@ -200,10 +228,29 @@ class ClaimsWriter(ResourceClaims):
         if pod_uid in self.decisions:
             # The pod is being bound again, with a newer decision.
             return []
-        uids = self._pending_of.get(pod_uid, ())
+        uids = [*self._pending_of.get(pod_uid, ())]
         for uid in uids:
-            self.pending[uid].read_in = held.get(uid, "")
-        return self._end_pending([uid for uid in uids if uid not in held or self._is_seen(uid)])
+            pending = self.pending[uid]
+            pending.read_in = held.get(uid, pending.read_in)
+        return self._leave(pod_uid, uids)
+
+    def _leave(self, pod_uid: str, uids: Iterable[str]) -> list[Allocation]:
+        """Ends what a pod has to do with allocations; returns those that are free then."""
+        free = []
+        for uid in uids:
+            self._part(pod_uid, uid)
+            pending = self.pending[uid]
+            if not pending.users and (not pending.read_in or self._is_seen(uid)):
+                free.append(uid)
+        return self._end_pending(free)
+
+    def _part(self, pod_uid: str, uid: str) -> None:
+        """Notes that a pod has nothing to do with the allocation of a claim any more."""
+        del self.pending[uid].users[pod_uid]
+        others = self._pending_of[pod_uid]
+        others.remove(uid)
+        if not others:
+            del self._pending_of[pod_uid]
 
     def _is_seen(self, uid: str) -> bool:
         """Returns whether the watch has shown a claim since it was read."""
@@ -213,7 +260,7 @@ class ClaimsWriter(ResourceClaims):
     def adopt(self, other: ClaimsWriter) -> list[Allocation]:
         """Copies the decisions of another; returns the allocations that are in flight."""
         self.decisions = dict(other.decisions)
-        self.pending = dict(other.pending)
+        self.pending = {uid: pending.copy() for uid, pending in other.pending.items()}
         self._pending_of = {uid: list(uids) for uid, uids in other._pending_of.items()}
         self._revocations = Counter(other._revocations)
         return [pending.allocation for pending in self.pending.values()]
@@ -221,13 +268,12 @@ class ClaimsWriter(ResourceClaims):
     def _end_pending(self, uids: Iterable[str]) -> list[Allocation]:
         """Ends the pending allocations of claims; returns their allocations."""
         ended = []
-        for uid in list(uids):
-            pending = self.pending.pop(uid, None)
+        for uid in uids:
+            pending = self.pending.get(uid)
             if pending is not None:
-                others = self._pending_of[pending.pod_uid]
-                others.remove(uid)
-                if not others:
-                    del self._pending_of[pending.pod_uid]
+                for pod_uid in list(pending.users):
+                    self._part(pod_uid, uid)
+                del self.pending[uid]
                 ended.append(pending.allocation)
         return ended
 

@@ -85,9 +85,8 @@ class DeviceDecisions(KnownDevices):
 
     def decide(self, pod_uid: str, decision: Decision) -> None:
         """Counts the devices of a decision as in use, before any claim shows them."""
-        self._claims.decide(pod_uid, decision)
-        for each in decision.claims:
-            self._count(each.allocation, 1)
+        for allocation in self._claims.decide(pod_uid, decision):
+            self._count(allocation, 1)
 
     def ask(self, pod_uid: str) -> None:
         """Notes that the decision for a pod is being written from now on."""

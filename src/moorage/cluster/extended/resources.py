@@ -239,11 +239,15 @@ class ExtendedResources(ExtendedView):
         counted, pool = table.by_row.get(row), table.pool
         if (counted is not None or pool is not None) and table.counts(pod):
             if counted is not None:
-                errors = counted.add(pod)
-                table.columns.put(row, counted.figures)
-                self._report(table, row, "add_pod", errors)
+                self._count(table, counted, pod, row)
             if pool is not None:
                 self._report(table, row, "add_pod", pool.add(pod))
+
+    def _count(self, table: ExtendedTable, counted: Counted, pod: Pod, row: int) -> None:
+        """Counts a pod in what its node has."""
+        errors = counted.add(pod)
+        table.columns.put(row, counted.figures)
+        self._report(table, row, "add_pod", errors)
 
     def _remove(self, table: ExtendedTable, pod: Pod, row: int) -> None:
         counted = table.by_row.get(row)
@@ -290,7 +294,9 @@ class ExtendedResources(ExtendedView):
             table.by_row[row] = counted
             table.columns.put(row, counted.figures)
             for pod in self._pods[row].values():
-                self._add(table, pod, row)
+                # The pool has these pods already.
+                if table.counts(pod):
+                    self._count(table, counted, pod, row)
             self._note(row, table.change)
 
     def _set_pool(self, table: ExtendedTable, counted: Counted) -> None:

@@ -19,6 +19,7 @@ from .json_schema import fill_defaults, prune, schema_faults, shape_faults
 #: Groups that custom resources may not add to.
 BUILT_IN_GROUPS = frozenset(
     (
+        "admissionregistration.k8s.io",
         "apiextensions.k8s.io",
         "authentication.k8s.io",
         "authorization.k8s.io",

@@ -158,12 +158,28 @@ def stored_kinds() -> Iterator[ServedKind]:
     yield network("Ingress", "ingresses", StatusRules(), parts=(STATUS,), short_names=("ing",))
     yield network("IngressClass", "ingressclasses", namespaced=False)
     yield network("NetworkPolicy", "networkpolicies", short_names=("netpol",))
+    yield from _admission_policy_kinds()
     unchecked = "roles and their bindings are stored here, but the token may do everything"
     access = partial(make_built_in, "rbac.authorization.k8s.io", "rbac.v1", warning=unchecked)
     yield access("Role", "roles", AccessRules())
     yield access("RoleBinding", "rolebindings", AccessRules())
     yield access("ClusterRole", "clusterroles", AccessRules(), namespaced=False)
     yield access("ClusterRoleBinding", "clusterrolebindings", AccessRules(), namespaced=False)
+
+
+def _admission_policy_kinds() -> Iterator[ServedKind]:
+    # Drivers of devices bring them along.
+    ignored = "admission policies and their bindings are stored here, but no request is refused"
+    policies = partial(
+        make_built_in,
+        "admissionregistration.k8s.io",
+        "admissionregistration.v1",
+        namespaced=False,
+        warning=ignored,
+    )
+    policy = "ValidatingAdmissionPolicy"
+    yield policies(policy, "validatingadmissionpolicies", StatusRules(), parts=(STATUS,))
+    yield policies(f"{policy}Binding", "validatingadmissionpolicybindings")
 
 
 def review_kinds() -> Iterator[ServedKind]:

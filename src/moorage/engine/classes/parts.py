@@ -17,6 +17,7 @@ from moorage.framework.plugin import (
     Rescore,
     Score,
     Scores,
+    reads_figures,
 )
 from moorage.framework.profile import Profile
 from moorage.framework.verdict import Verdict
@@ -90,9 +91,11 @@ class Asked:
 
     def __post_init__(self) -> None:
         self.bits = unite(each.bit for each in self.filters)
-        self.are_filters_alike = all(each.plugin.reads_figures_only for each in self.filters)
+        self.are_filters_alike = all(
+            reads_figures(each.plugin, each.watch) for each in self.filters
+        )
         self.are_columns_alike = all(
-            each.is_plain and each.plugin.reads_figures_only for each in self.columns
+            each.is_plain and reads_figures(each.plugin, each.watch) for each in self.columns
         )
 
     def forget_verdicts(self) -> None:

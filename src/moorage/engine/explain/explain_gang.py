@@ -195,7 +195,7 @@ class _GangCase:
         if not room.short:
             return room
         try:
-            units = find_units(nodes, group.priority_beside(members[0]))
+            units = find_units(nodes, min(map(group.priority_beside, members)))
             trial.lift_all(pod for unit in units for pod in unit.pods)
             without = count_room(members, domains, needed, profile, nodes) if units else None
         finally:

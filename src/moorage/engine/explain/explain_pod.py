@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from moorage.cluster.changes import Change
+from moorage.cluster.row_view import LogReader
 from moorage.engine import budget, diagnosis
 from moorage.engine.cycle import Found, conclude
 from moorage.engine.engine import Engine
@@ -76,7 +77,7 @@ def explain_in_steps(engine: Engine, pod: Pod, node: str = "") -> Steps[Explanat
     """
     log = engine.cluster.changes
     for _ in range(_MOST_BEGINNINGS):
-        generation = log.generation
+        reader = LogReader(log)
         steps = _explain(engine, pod, node)
         while True:
             try:
@@ -84,8 +85,8 @@ def explain_in_steps(engine: Engine, pod: Pod, node: str = "") -> Steps[Explanat
             except StopIteration as end:
                 return cast(Explanation, end.value)
             yield
-            changed = log.unite_since(generation)
-            if changed is None or changed & _MEMBERSHIP:
+            changed = reader.read()
+            if changed is None or changed.everywhere & _MEMBERSHIP:
                 break
     return explain(engine, pod, node)
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from moorage.cluster import BareNodes, Cluster, Nodes, Scope
-from moorage.cluster.changes import EVERYWHERE, Change
+from moorage.cluster.changes import Change
+from moorage.cluster.row_view import Changed, LogReader
 from moorage.engine.classes.classes import Classes
 from moorage.engine.classes.pod_class import PodClass
 from moorage.engine.cycle import (
@@ -49,18 +50,16 @@ class PodSurvey:
         self.profile = profile
         self.pod = pod
         self.nodes: Nodes = cluster.nodes
-        self._log = cluster.changes
+        self._log = LogReader(cluster.changes)
         self._classes = classes
         self._window = window
         self._kept: PodClass | None = None
         #: By how many nodes the next search starts later.
         self.looked_at = 0
-        #: The state of the cluster for which all of this is known.
-        self._generation = self._log.generation
         self.pre_filtered = PreFiltered({})
-        #: None where the answers of a class were used. Good for a generation of its own.
+        #: None where the answers of a class were used.
         self.filtered: Filtered | None = None
-        self._filtered_at = self._generation
+        self._is_filtered_now = False
         #: The answer for the nominated node, if there is one.
         self.tried_first: Filtered | None = None
 
@@ -92,7 +91,7 @@ class PodSurvey:
 
     def _look_alone(self) -> Rows:
         profile, pod, nodes = self.profile, self.pod, self.nodes
-        self._filtered_at = self._generation
+        self._is_filtered_now = True
         self.pre_filtered = pre_filter(profile, pod, nodes)
         if self.pre_filtered.rejected is not None:
             self.filtered = None
@@ -125,7 +124,7 @@ class PodSurvey:
     def look_again(self) -> Rows:
         """Looks at all rows to diagnose a failure; returns those that the plugins accept."""
         self._catch_up()
-        if self.filtered is None or self._filtered_at != self._generation:
+        if self.filtered is None or not self._is_filtered_now:
             return self._look_alone()
         return self.filtered.feasible_rows
 
@@ -142,26 +141,25 @@ class PodSurvey:
     @property
     def is_current(self) -> bool:
         """Whether nothing has changed since."""
-        return self._generation == self._log.generation
+        return self._log.is_current
 
     def keep_fitting(self, rows: Rows, names: tuple[str, ...]) -> Rows:
         """Returns the rows that still take the pod, in order; only changed rows are asked about."""
         if self.is_current:
             return rows
-        changed = self._log.since(self._generation)
-        everywhere = 0 if changed is None else changed.get(EVERYWHERE, 0)
-        if changed is None or everywhere & Change.MEMBERSHIP:
+        changed = self._catch_up()
+        if changed is None or changed.everywhere & Change.MEMBERSHIP:
             # Another node may have the row by now.
             rows = self.nodes.find_rows(names)
             rows = rows[rows >= 0]
-        self._catch_up()
         if self._kept is not None and self._classes is not None:
             found = self._classes.find_feasible(self.pod, self._window, again=True)
             if found is not None:
                 self._kept, fitting = found
                 return self._keep(rows, fitting)
             self._kept = None
-        return self._recheck(rows, None if everywhere else changed)
+        is_of_rows = changed is not None and not changed.everywhere
+        return self._recheck(rows, changed.rows if changed is not None and is_of_rows else None)
 
     def _keep(self, rows: Rows, kept: Rows) -> Rows:
         """Returns those of the rows, in their order, that are among others."""
@@ -191,9 +189,11 @@ class PodSurvey:
             plugin.scope is Scope.ROW for plugin in active_filters(self.profile, self.pre_filtered)
         )
 
-    def _catch_up(self) -> None:
-        """Notes the state of the cluster that is looked at now."""
-        self._generation = self._log.generation
+    def _catch_up(self) -> Changed | None:
+        """Notes the state of the cluster that is looked at now; returns what changed before."""
+        if not self._log.is_current:
+            self._is_filtered_now = False
+        return self._log.read()
 
     # Scores
 

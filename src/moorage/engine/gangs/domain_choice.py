@@ -17,6 +17,16 @@ from .group_result import Domain
 Numbers = NDArray[np.int64]
 
 
+class BestDomain(NamedTuple):
+    """The best domain for a gang, by its position among all domains of its label."""
+
+    place: int
+    #: How many members it takes.
+    members: int
+    #: How many domains take enough members.
+    feasible: int
+
+
 class DomainQuestion(NamedTuple):
     """What decides between domains besides their nodes."""
 

@@ -22,7 +22,7 @@ from moorage.objects.pod import Pod
 
 from .group_result import Domain
 from .key_domains import has_all, sum_domains
-from .member_fits import KnownClass, Look, count_fits, find_class, sum_fits
+from .member_fits import Look, count_fits, sum_fits
 
 
 def count_members(
@@ -49,16 +49,6 @@ def count_members(
             return None
         sums = sum_domains(fits, domains, nodes, key)
     return np.minimum(sums, len(members))
-
-
-def find_like(
-    members: Sequence[Pod], profile: Profile, nodes: Nodes, look: Look
-) -> KnownClass | None:
-    """Returns the class of members that are alike and take only what is counted."""
-    pod = members[0]
-    if not are_alike(members, profile, nodes) or not is_countable(pod, profile, nodes):
-        return None
-    return find_class(pod, profile, nodes, look)
 
 
 def are_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> bool:

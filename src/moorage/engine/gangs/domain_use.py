@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Nodes
+from moorage.cluster import Nodes, Rows
 from moorage.cluster.changes import Change
+from moorage.cluster.row_view import RowView
 from moorage.framework.plugin import MAX_SCORE
-from moorage.objects.resources import CPU, MEMORY
+from moorage.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 
 from .group_result import Domain
-from .key_domains import RowSums, find_changed, has_all, split_by, sum_domains
+from .key_domains import DomainSums, has_all, split_by, sum_domains
 
 Numbers = NDArray[np.int64]
 
@@ -24,6 +25,9 @@ Places = tuple[tuple[str, int], ...]
 
 #: In the order of `Nodes.nonzero_requested`.
 NEVER_ZERO = (CPU, MEMORY)
+
+# The others count for pods that ask for them.
+_ALWAYS = (*NEVER_ZERO, EPHEMERAL_STORAGE)
 
 # Sums beyond this are worked with as Python's integers.
 _MOST_EXACT = 2**55
@@ -40,8 +44,9 @@ def measure_fullness(
 ) -> Numbers:
     """Returns how full each domain would be with what is added, from 0 to 100.
 
-    Resources have weights; `added` is an amount for each resource and domain. If the domains are
-    all of a key, their present use is kept.
+    Resources have weights; `added` is an amount for each resource and domain. Extended resources
+    count only where some of them is added. If the domains are all of a key, their present use is
+    kept.
     """
     places = find_places(resources, nodes)
     if len(places) < len(resources):
@@ -51,7 +56,8 @@ def measure_fullness(
     else:
         use = _add_up(places, domains, nodes, key)
     weights = np.array([[resources[name]] for name, _ in places], np.int64).reshape(-1, 1)
-    return _weigh(use.offered, use.requested + added, weights)
+    always = np.array([[name in _ALWAYS] for name, _ in places], np.bool_).reshape(-1, 1)
+    return _weigh(use.offered, use.requested + added, weights * (always | (added > 0)))
 
 
 def find_places(resources: Iterable[str], nodes: Nodes) -> Places:
@@ -71,11 +77,15 @@ def _weigh(offered: Numbers, used: Numbers, weights: Numbers) -> Numbers:
     return totals // np.maximum(there.sum(axis=0), 1)
 
 
-def _find_requested(name: str, place: int, nodes: Nodes) -> Numbers:
-    """Returns the requests per row; pods without cpu or memory requests count with a little."""
+def _find_requested(name: str, place: int, nodes: Nodes, rows: Rows) -> Numbers:
+    """Returns what is requested of a resource on rows, 0 where none of it is offered.
+
+    Pods without cpu or memory requests count with a little.
+    """
+    column = nodes.requested[place]
     if name in NEVER_ZERO:
-        return nodes.nonzero_requested[NEVER_ZERO.index(name)]
-    return nodes.requested[place]
+        column = nodes.nonzero_requested[NEVER_ZERO.index(name)]
+    return np.where(nodes.allocatable[place, rows] > 0, column[rows], 0)
 
 
 class DomainUse(NamedTuple):
@@ -89,53 +99,38 @@ def _add_up(places: Places, domains: Sequence[Domain], nodes: Nodes, key: str) -
     use = DomainUse(*np.zeros((2, len(places), len(domains)), np.int64))
     for at, (name, place) in enumerate(places):
         use.offered[at] = sum_domains(nodes.allocatable[place], domains, nodes, key)
-        use.requested[at] = sum_domains(_find_requested(name, place, nodes), domains, nodes, key)
+        requested = _find_requested(name, place, nodes, nodes.everything)
+        use.requested[at] = sum_domains(requested, domains, nodes, key)
     return use
 
 
-@dataclass(slots=True)
 class _KeptUse:
-    """The use of domains, kept from gang to gang, with the part of each row."""
+    """The use of all domains of a label, by sums that follow the rows."""
 
-    generation: int
-    use: DomainUse
-    offered: list[RowSums]
-    requested: list[RowSums]
+    def __init__(self, places: Places, key: str, nodes: Nodes) -> None:
+        domains = split_by(key, nodes)
+        self._offered, self._requested = [], []
+        for name, place in places:
+            offered = RowView(nodes, _ALLOCATABLE, partial(_read_offered, nodes, place))
+            requested = RowView(
+                nodes, _ALLOCATABLE | _REQUESTED, partial(_find_requested, name, place, nodes)
+            )
+            self._offered.append(DomainSums(offered, domains))
+            self._requested.append(DomainSums(requested, domains))
+
+    def current(self) -> DomainUse:
+        return DomainUse(_stack(self._offered), _stack(self._requested))
+
+
+def _read_offered(nodes: Nodes, place: int, rows: Rows) -> Numbers:
+    return nodes.allocatable[place, rows]
+
+
+def _stack(sums: Sequence[DomainSums]) -> Numbers:
+    return np.array([each.current() for each in sums], np.int64)
 
 
 def _find_kept(places: Places, key: str, nodes: Nodes) -> DomainUse:
     """Returns the kept use, updated with the rows that changed."""
-    log = nodes.changes
-    assert log is not None, "only rows that are there are kept"
-    kept = nodes.derived.get(
-        ("use", key, places, nodes.resources_version), lambda: _keep(places, key, nodes)
-    )
-    changed = find_changed(kept.generation, nodes)
-    if changed is None:
-        fresh = _keep(places, key, nodes)
-        kept.use, kept.offered, kept.requested = fresh.use, fresh.offered, fresh.requested
-        changed = {}
-    for at, (name, place) in enumerate(places):
-        column = _find_requested(name, place, nodes)
-        for row, kinds in changed.items():
-            if kinds & _REQUESTED:
-                kept.requested[at].put(row, column.item(row))
-            if kinds & _ALLOCATABLE:
-                kept.offered[at].put(row, nodes.allocatable.item(place, row))
-    kept.generation = log.generation
-    return kept.use
-
-
-def _keep(places: Places, key: str, nodes: Nodes) -> _KeptUse:
-    known, everything = split_by(key, nodes), nodes.everything
-    use = _add_up(places, known.domains, nodes, key)
-    offered = [
-        RowSums(nodes.allocatable[place, everything], use.offered[at], known)
-        for at, (_, place) in enumerate(places)
-    ]
-    requested = [
-        RowSums(_find_requested(name, place, nodes)[everything], use.requested[at], known)
-        for at, (name, place) in enumerate(places)
-    ]
-    assert nodes.changes is not None, "only rows that are there are kept"
-    return _KeptUse(nodes.changes.generation, use, offered, requested)
+    like = key, places, nodes.resources_version
+    return nodes.derived.get(("use", *like), lambda: _KeptUse(places, key, nodes)).current()

@@ -13,30 +13,41 @@ _ALL = "all pods in a single pod group should have the same"
 
 
 def find_fault(
-    group: PodGroup, members: Sequence[Pod], placed: Iterable[Pod], profiles: Container[str]
+    group: PodGroup,
+    members: Sequence[Pod],
+    placed: Iterable[Pod],
+    profiles: Container[str],
+    *,
+    ranked_as_one: bool,
 ) -> str | None:
-    """Returns why a group cannot be tried as it is; None if it can."""
-    name, policy = members[0].spec.scheduler_name, preemption_policy(members[0])
-    priority = group.priority_beside(members[0])
+    """Returns why a group cannot be tried as it is; None if it can.
+
+    With `ranked_as_one`, pods on nodes are looked at as well, and priorities are compared.
+    """
+    first = members[0]
     # Of the first one, nothing but its priority can differ.
-    alike = members[0].spec if members[0].priority == priority else None
-    for pod in (*members, *placed):
+    alike = first.spec if first.priority == group.priority_beside(first) else None
+    for pod in (*members, *placed) if ranked_as_one else members:
         if pod.spec is alike:
             # What is compared is of the template.
             continue
-        fault = _differs(pod, name, priority, policy)
+        fault = _find_stranger(pod, first)
+        if fault is None and ranked_as_one:
+            fault = _find_rank(pod, first, group)
         if fault is not None:
             return fault
         alike = pod.spec
-    if name not in profiles:
-        return f'profile not found for scheduler name "{name}"'
-    return None
+    name = first.spec.scheduler_name
+    return None if name in profiles else f'profile not found for scheduler name "{name}"'
 
 
-def _differs(pod: Pod, name: str, priority: int, policy: str) -> str | None:
-    found = pod.spec.scheduler_name
-    if found != name:
-        return f'{_ALL} .spec.schedulerName set, got: "{found}" and "{name}"'
+def _find_stranger(pod: Pod, first: Pod) -> str | None:
+    found, name = pod.spec.scheduler_name, first.spec.scheduler_name
+    return None if found == name else f'{_ALL} .spec.schedulerName set, got: "{found}" and "{name}"'
+
+
+def _find_rank(pod: Pod, first: Pod, group: PodGroup) -> str | None:
+    priority, policy = group.priority_beside(first), preemption_policy(first)
     if pod.priority != priority:
         return f"{_ALL} priority as the pod group's priority, got {pod.priority} and {priority}"
     if preemption_policy(pod) != policy:

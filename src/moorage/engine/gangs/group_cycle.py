@@ -19,9 +19,8 @@ from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 
 from . import topology
-from .best_domain import BestDomain, KeptDomain
-from .domain_choice import choose_domain
-from .domain_counts import count_members, find_like
+from .domain_choice import BestDomain, choose_domain
+from .domain_counts import count_members
 from .group_result import (
     SUCCESS,
     WAITING,
@@ -33,7 +32,6 @@ from .group_result import (
     error,
     unschedulable,
 )
-from .key_domains import has_all
 from .member_fits import Look
 from .trial import Trial
 
@@ -217,15 +215,10 @@ class GroupCycle(msgspec.Struct, frozen=True):
 
     def _run_best(self, domains: Sequence[Domain]) -> GroupResult | None:
         """Tries only the domain that is best by counting; None if counting does not decide it."""
-        trial, scheduled = self.trial, self._scheduled
-        kept = self._find_kept(domains, scheduled)
-        best = None if kept is None else kept.find(trial.nodes)
+        trial = self.trial
+        best = self._count_domains(domains)
         if best is None:
-            best = self._count_domains(domains, scheduled)
-            if best is None:
-                return None
-            if kept is not None and best.feasible:
-                kept.keep(best, self.group.domain_key, trial.nodes)
+            return None
         rejected = len(domains) - best.feasible
         trial.observer.domains_counted(trial.profile.name, best.feasible, rejected)
         if not best.feasible:
@@ -235,29 +228,12 @@ class GroupCycle(msgspec.Struct, frozen=True):
         if not result.has_placed or len(result.placed) != best.members:
             trial.roll_back(mark)
             return None
-        if kept is not None:
-            kept.fill(trial.nodes)
         return result
 
-    def _find_kept(self, domains: Sequence[Domain], scheduled: int) -> KeptDomain | None:
-        """Returns the kept best domain for gangs like this one; None if none can be kept."""
-        nodes, profile, pod = self.trial.nodes, self.trial.profile, self.members[0]
-        key, size = self.group.domain_key, len(self.members)
-        if self.look is None or not has_all(domains, key, nodes):
-            return None
-        known = find_like(self.members, profile, nodes, self.look)
-        if known is None:
-            return None
-        like = id(known.bits), id(pod.spec), nodes.resources_version
-        return nodes.derived.get(
-            ("best domain", *like, key, size, scheduled, self.group.min_count),
-            lambda: KeptDomain(pod, known.bits, size, topology.scored_resources(profile), nodes),
-        )
-
-    def _count_domains(self, domains: Sequence[Domain], scheduled: int) -> BestDomain | None:
+    def _count_domains(self, domains: Sequence[Domain]) -> BestDomain | None:
         """Counts how many members domains take, and which is best; None if only trying can tell."""
         nodes, profile = self.trial.nodes, self.trial.profile
-        question = topology.ask_about_domains(self.members[0], self.group, profile, scheduled)
+        question = topology.ask_about_domains(self.members[0], self.group, profile, self._scheduled)
         counts = count_members(self.members, domains, profile, nodes, question.key, self.look)
         if counts is None:
             return None

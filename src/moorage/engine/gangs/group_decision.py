@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from moorage.cluster import Cluster
+from moorage.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from moorage.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from moorage.framework.attempt import Failed
 from moorage.framework.device_writes import ClaimRelease
@@ -30,9 +31,11 @@ from .group_result import (
     GroupStatus,
     MemberResult,
     error,
+    unschedulable,
 )
 from .group_search import search
 from .member_fits import Look
+from .minimum_resources import find_gap
 from .topology_levels import place_by_levels
 from .trial import Trial
 
@@ -48,6 +51,7 @@ class GroupSettings:
     topology: bool = False
     #: The scheduler names that are served.
     profiles: Container[str] = ()
+    version: KubernetesVersion = DEFAULT_VERSION
 
 
 class GroupDecision(msgspec.Struct, frozen=True):
@@ -192,11 +196,19 @@ class GroupDecider:
         """
         trial = Trial(self.cluster, profile, self.observer)
         placed = self.cluster.groups.placed(group.group_key).values()
+        version = self.settings.version
         fault = self._find_unsupported(group) or find_fault(
-            group, members, placed, self.settings.profiles
+            group,
+            members,
+            placed,
+            self.settings.profiles,
+            ranked_as_one=version.ranks_groups_as_one and not group.is_coscheduling,
         )
         if fault is not None:
             return GroupDecision(group, members, GroupResult(error(fault)), trial)
+        gap = find_gap(group, self.cluster.nodes)
+        if gap is not None:
+            return GroupDecision(group, members, GroupResult(unschedulable(gap)), trial)
         prefer = place_by_levels if group.preferred_keys and not is_literal else None
         with_topology = self.settings.topology or bool(group.own_topology_key)
         cycle = GroupCycle(
@@ -214,7 +226,7 @@ class GroupDecider:
         is_sparing = profile.gangs.victims == "fewest" and not is_literal
         with PointTimer(self.observer, GROUP_POST_FILTER, profile.name) as running:
             began = self.observer.clock()
-            remedy = GroupPreemption(cycle, is_sparing, preempt.name).seek()
+            remedy = GroupPreemption(cycle, version, is_sparing, preempt.name).seek()
             running.status = remedy.code
         self.observer.victims_sought(PODGROUP, remedy.code, began)
         return GroupDecision(group, members, result, trial, remedy)

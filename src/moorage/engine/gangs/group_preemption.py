@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from moorage.cluster import Nodes
+from moorage.config.kubernetes_versions import KubernetesVersion
 from moorage.engine.budget import MOST_GROUP_WORK, MOST_LIFTED
 from moorage.framework.disruption_budgets import BudgetIndex
 from moorage.framework.observe import SUCCESS
@@ -34,6 +35,9 @@ from .group_result import Domain, GroupCode, GroupResult, GroupStatus
 from .trial import Trial
 from .victim_choice import VictimChoice
 
+_NOT_IN_DOMAINS = (
+    "workload aware preemption is not supported for pod groups with scheduling constraints"
+)
 _NEVER = "not eligible due to preemptionPolicy=Never."
 _NO_VICTIMS = "No preemption victims found for incoming preemptor"
 _ONGOING = "ongoing preemption on nominated nodes"
@@ -69,6 +73,11 @@ class GroupRemedy:
     code: str = Code.UNSCHEDULABLE.value
 
     @property
+    def is_ongoing(self) -> bool:
+        """Whether the victims of an earlier attempt are still leaving, so that nothing is new."""
+        return self.is_found and not self.units
+
+    @property
     def victims(self) -> tuple[Pod, ...]:
         return tuple(pod for unit in self.units for pod in unit.pods)
 
@@ -88,6 +97,7 @@ class GroupPreemption:
 
     #: How the group was tried at first.
     cycle: GroupCycle
+    version: KubernetesVersion
     #: Whether as few pods as possible are evicted, instead of those that kube-scheduler evicts.
     is_sparing: bool = False
     #: The plugin that evicts for others.
@@ -120,9 +130,12 @@ class GroupPreemption:
 
     def seek(self) -> GroupRemedy:
         """Finds victims so that the whole group fits. It changes nothing."""
+        if self.group.topology_key and not self.version.evicts_for_domains:
+            return GroupRemedy(_NOT_IN_DOMAINS)
         if any(preemption_policy(pod) == "Never" for pod in self.members):
             return GroupRemedy(f"{self._claims_text}{_PREFIX}{_NEVER}")
-        priority = self.group.priority_beside(self.members[0])
+        # No pod goes that is as important as any member.
+        priority = min(map(self.group.priority_beside, self.members))
         if self.is_sparing and self.group.is_gang and self._needed <= 0:
             return GroupRemedy(f"{_PREFIX}{_ABOVE_MINIMUM}")
         if self._is_ongoing(priority):

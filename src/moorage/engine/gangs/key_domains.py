@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster import Nodes
-from moorage.cluster.changes import EVERYWHERE
 from moorage.cluster.labels import ABSENT
+from moorage.cluster.row_view import RowView
 
 from .group_result import Domain
-
-# More rows than these are added up anew in one go: one by one would take longer.
-_ROW_BY_ROW = 64
 
 _NOWHERE = -1
 
@@ -37,25 +34,29 @@ class KeyDomains:
         return sums
 
 
-class RowSums:
-    """A number per row, and its sum in each domain."""
+class DomainSums:
+    """The sums of a `RowView` over the rows of each domain, which follow it."""
 
-    __slots__ = ("_place_of", "sums", "values")
+    __slots__ = ("_domains", "_place_of", "_sums", "_view")
 
-    def __init__(
-        self, values: NDArray[np.int64], sums: NDArray[np.int64], known: KeyDomains
-    ) -> None:
-        self._place_of = known.place_of
-        self.values = values.copy()
-        self.sums = sums
+    def __init__(self, view: RowView[np.int64], domains: KeyDomains) -> None:
+        self._view = view
+        self._domains = domains
+        self._place_of = domains.place_of
+        view.follow(self)
 
-    def put(self, row: int, value: int) -> None:
-        """Sets the number of a row."""
-        before = self.values.item(row)
+    def current(self) -> NDArray[np.int64]:
+        """Returns the sum of each domain, up to date."""
+        self._view.current()
+        return self._sums
+
+    def move(self, row: int, before: int, after: int) -> None:
         place = self._place_of[row]
-        if before != value and place != _NOWHERE:
-            self.sums[place] += value - before
-        self.values[row] = value
+        if place != _NOWHERE:
+            self._sums[place] += after - before
+
+    def renew(self, values: NDArray[np.int64]) -> None:
+        self._sums = self._domains.sum(values)
 
 
 def split_by(key: str, nodes: Nodes) -> KeyDomains:
@@ -76,15 +77,6 @@ def sum_domains(
 def has_all(domains: Sequence[Domain], key: str, nodes: Nodes) -> bool:
     """Whether these are all domains of a label."""
     return bool(key) and bool(domains) and split_by(key, nodes).domains is domains
-
-
-def find_changed(generation: int, nodes: Nodes) -> dict[int, int] | None:
-    """Returns the few rows that changed, and how; None if all must be looked at anew."""
-    log = nodes.changes
-    changed = None if log is None else log.since(generation)
-    if changed is None or EVERYWHERE in changed or len(changed) > _ROW_BY_ROW:
-        return None
-    return changed
 
 
 def _split(key: str, nodes: Nodes) -> KeyDomains:

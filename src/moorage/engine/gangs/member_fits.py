@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Nodes, RowFacts, Rows
+from moorage.cluster import Change, Nodes, RowFacts, Rows
+from moorage.cluster.row_view import RowView
 from moorage.framework.attempt import PreFiltered
 from moorage.framework.gang_points import CountRoom
 from moorage.framework.nominated import sees_only_counts
@@ -18,7 +18,7 @@ from moorage.framework.profile import Profile, once_per_profile
 from moorage.objects.pod import Pod
 from moorage.objects.resources import PODS, Amounts
 
-from .key_domains import RowSums, find_changed, split_by
+from .key_domains import DomainSums, split_by
 
 Fits = NDArray[np.int64]
 
@@ -62,7 +62,7 @@ def sum_fits(pod: Pod, profile: Profile, nodes: Nodes, key: str, look: Look) -> 
     None if that is not known, or if they depend on more than counts.
     """
     known = find_class(pod, profile, nodes, look)
-    return None if known is None else _find_kept(known.bits, pod.requests, nodes, key).fits.sums
+    return None if known is None else _find_kept(known.bits, pod.requests, nodes, key)
 
 
 def find_class(pod: Pod, profile: Profile, nodes: Nodes, look: Look) -> KnownClass | None:
@@ -78,43 +78,24 @@ def _counts_resources(profile: Profile) -> bool:
     return any(isinstance(each, CountRoom) for each in profile.filter)
 
 
-@dataclass(slots=True)
-class _KeptFits:
-    """How many pods of a class rows and domains took, and when.
+def _find_kept(bits: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: str) -> Fits:
+    """Returns how many pods the rows of each domain take, by sums that follow the rows."""
+    asked = find_asked(requests, nodes)
 
-    It holds the bits of the class, so that no other bits can have the same id.
-    """
+    def make() -> DomainSums:
+        # It holds the bits of the class, so that no other bits can have the same id. A row whose
+        # bits change is in the log.
+        fits = RowView(
+            nodes,
+            Change.ALL,
+            lambda rows: limit_fits(bits[rows] == 0, requests, nodes, rows),
+            lambda row: count_on(nodes.facts(row), bits, asked),
+        )
+        return DomainSums(fits, split_by(key, nodes))
 
-    bits: NDArray[np.int64]
-    generation: int
-    fits: RowSums
-
-
-def _find_kept(bits: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: str) -> _KeptFits:
-    """Returns the kept numbers.
-
-    Rows with a bit take none; a row whose bit changes is in the log.
-    """
-    log, everything = nodes.changes, nodes.everything
-    assert log is not None, "only rows that are there have classes"
-
-    def count_all() -> _KeptFits:
-        fits = limit_fits(bits[everything] == 0, requests, nodes, everything)
-        known = split_by(key, nodes)
-        return _KeptFits(bits, log.generation, RowSums(fits, known.sum(fits), known))
-
-    version = nodes.resources_version
     # It is forgotten when a node comes or goes, or gets other labels or taints.
-    kept = nodes.derived.get(("fits", key, requests, id(bits), version), count_all)
-    changed = find_changed(kept.generation, nodes)
-    if changed is None:
-        kept.fits = count_all().fits
-    else:
-        asked = find_asked(requests, nodes)
-        for row in changed:
-            kept.fits.put(row, count_on(nodes.facts(row), bits, asked))
-    kept.generation = log.generation
-    return kept
+    like = key, requests, id(bits), nodes.resources_version
+    return nodes.derived.get(("fits", *like), make).current()
 
 
 def limit_fits(

@@ -130,7 +130,7 @@ class ClaimRows:
     def scores(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Returns the score of the alternatives that each row allows; 0 if it allocates nothing."""
         total = np.zeros(self._count, np.int64)
-        known = known_score([each.claim for each in self._prepared.allocated])
+        known = known_score(self._prepared.allocated)
         for part in self.parts():
             if part.plan is None:
                 continue
@@ -179,13 +179,13 @@ def decide_on(prepared: PreparedClaims, nodes: Nodes, row: int) -> RowDecision |
     plan, special = _find_plan(prepared, nodes, _names_on(prepared, nodes, row))
     name = nodes.name(row)
     if plan is None:
-        return RowDecision(Decision(name), special)
+        return RowDecision(Decision(name, prepared.shared), special)
     groups = nodes.device_groups
     outcome = plan.outcome_on(groups, row)
     if outcome.found is not AllocationFound.DEVICES:
         return None
     claims = _allocate(prepared, plan, outcome.picks, groups.views(name, row), name)
-    return RowDecision(Decision(name, tuple(claims)), special)
+    return RowDecision(Decision(name, (*prepared.shared, *claims)), special)
 
 
 def _allocate(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from moorage.objects.resource_claim import ResourceClaim
 
 from .asks import CompiledClaim
+from .preparation import AllocatedClaim
 from .search import Pick
 
 # The most alternatives of a request. The first one scores this number, each next one less by 1.
@@ -26,13 +27,12 @@ def outcome_score(claims: Sequence[CompiledClaim], picks: Sequence[Pick]) -> int
     )
 
 
-def known_score(claims: Sequence[ResourceClaim]) -> int:
+def known_score(claims: Sequence[AllocatedClaim]) -> int:
     """Returns the score of the alternatives of claims that already have devices."""
     total = 0
-    for claim in claims:
-        results = claim.allocation.results if claim.allocation else ()
-        taken = {result.request for result in results}
-        for request in claim.spec.requests:
+    for known in claims:
+        taken = {result.request for result in known.allocation.results}
+        for request in known.claim.spec.requests:
             for at, each in enumerate(request.first_available or ()):
                 if f"{request.name}/{each.name}" in taken:
                     total += _MOST_ALTERNATIVES - at

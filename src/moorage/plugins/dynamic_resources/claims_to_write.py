@@ -35,7 +35,7 @@ def plan_writes(
     slow: list[str] = []
     for claim in find_claims(pod, claims):
         every.append(refer_to(claim))
-        allocation = decided.get(claim.uid)
+        allocation = _find_missing(claim, decided.get(claim.uid))
         slow += _list_slow_drivers(allocation or claim.allocation)
         if allocation is not None or not claim.is_for(pod.uid):
             grants.append(_grant(claim, allocation))
@@ -47,6 +47,15 @@ def plan_writes(
     if not grants and creation is None and not slow:
         return None
     return DeviceWrites(tuple(grants), creation, tuple(every), tuple(slow))
+
+
+def _find_missing(claim: ResourceClaim, decided: Allocation | None) -> Allocation | None:
+    """Returns what is decided for a claim, unless it has that. Raises UnresolvedClaim."""
+    if decided is None or claim.allocation is None:
+        return decided
+    if not decided.has_same_devices(claim.allocation):
+        raise UnresolvedClaim(f"claim {claim.key} got allocated elsewhere in the meantime")
+    return None
 
 
 def _list_slow_drivers(allocation: Allocation | None) -> list[str]:

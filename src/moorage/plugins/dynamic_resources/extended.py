@@ -190,7 +190,12 @@ def mapped_resources(pod: Pod, classes: DeviceClasses) -> dict[str, str]:
 
 def may_claim(pod: Pod) -> bool:
     """Whether pods of this template may have claims, of their own or by extended resources."""
-    return bool(pod.spec.resource_claims or _extended_names(pod))
+    return bool(pod.spec.resource_claims) or may_use_devices(pod)
+
+
+def may_use_devices(pod: Pod) -> bool:
+    """Whether devices may serve extended resources of pods of this template."""
+    return bool(_extended_names(pod))
 
 
 def _extended_names(pod: Pod) -> tuple[str, ...]:

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Nodes, Rows
 from moorage.cluster.derived import Recent
-from moorage.cluster.devices.claims import ResourceClaims, extended_uid
+from moorage.cluster.devices.claims import DecidedClaim, ResourceClaims, extended_uid
 from moorage.cluster.devices.device_classes import DeviceClasses
 from moorage.cluster.devices.groups import RowGroups
 from moorage.config import FeatureGates
 from moorage.framework.status import Code, Rejected, unresolvable
 from moorage.objects.node_selector import Malformed, NodeTerm, compile_term
 from moorage.objects.pod import Pod
-from moorage.objects.resource_claim import ClaimSpec, DeviceRequest, ResourceClaim
+from moorage.objects.resource_claim import Allocation, ClaimSpec, DeviceRequest, ResourceClaim
 
 from .asks import CompiledClaim
 from .device_allocation import AllocationFound, AllocationOutcome, ClaimsPlan
@@ -80,7 +80,8 @@ class AllocatedClaim:
     """A claim that has devices, and where these can be used; None means everywhere."""
 
     claim: ResourceClaim
-    terms: tuple[NodeTerm | Malformed | None, ...] | None
+    allocation: Allocation
+    terms: tuple[NodeTerm | None, ...] | None
     readiness: Readiness = Readiness.READY
 
 
@@ -95,6 +96,8 @@ class PreparedClaims:
     plan: ClaimsPlan | None = None
     extended: ExtendedAsk | None = None
     plans: ClaimPlans | None = None
+    #: Devices decided for other members of the pod's group, which share a claim with it.
+    shared: tuple[DecidedClaim, ...] = ()
     #: Whether evicting pods may free devices.
     frees_devices: bool = False
     #: The claims of pods that would be gone, by the uid of the pod.
@@ -124,24 +127,53 @@ def prepare_claims(
         return _in_flight(f"{pod.namespace}/{SPECIAL_NAME}")
     allocated: list[AllocatedClaim] = []
     unallocated: list[ResourceClaim] = []
+    shared: list[DecidedClaim] = []
     for claim in claims:
-        if claim.allocation is None:
+        allocation, state = claim.allocation, Readiness.READY
+        if allocation is None:
+            allocation = _find_shared(claim, pod, nodes)
+            if allocation is not None:
+                shared.append(DecidedClaim(claim.key, claim.uid, allocation))
+        else:
+            state = readiness(claim, devices.today, timeout)
+        if allocation is None:
             refused = _check(claim, devices.claims, devices.classes)
             if refused is not None:
                 return refused
             unallocated.append(claim)
             continue
-        selector = claim.allocation.node_selector
-        terms = None
-        if selector is not None:
-            terms = tuple(compile_term(each) for each in selector.node_selector_terms)
-            for term in terms:
-                if isinstance(term, Malformed):
-                    return Rejected(Code.ERROR, (str(term),))
-        allocated.append(AllocatedClaim(claim, terms, readiness(claim, devices.today, timeout)))
+        terms = _compile(allocation)
+        if isinstance(terms, Rejected):
+            return terms
+        allocated.append(AllocatedClaim(claim, allocation, terms, state))
     specs = tuple(claim.spec for claim in unallocated)
     plan = plans.plan(specs, devices.classes) if specs else None
-    return PreparedClaims(pod, claims, tuple(allocated), tuple(unallocated), plan, extended, plans)
+    found = tuple(allocated), tuple(unallocated)
+    return PreparedClaims(pod, claims, *found, plan, extended, plans, tuple(shared))
+
+
+def _find_shared(claim: ResourceClaim, pod: Pod, nodes: Nodes) -> Allocation | None:
+    """Returns the devices that another member of the pod's group has just got for the claim."""
+    if not nodes.devices.claims.is_in_flight(claim.uid):
+        return None
+    group = nodes.groups.key_of(pod)
+    if group is None:
+        return None
+    return nodes.devices.claims.find_open(claim.uid, nodes.groups.placed(group))
+
+
+def _compile(allocation: Allocation) -> tuple[NodeTerm | None, ...] | Rejected | None:
+    """Returns where devices can be used; a rejection if that cannot be told."""
+    selector = allocation.node_selector
+    if selector is None:
+        return None
+    terms: list[NodeTerm | None] = []
+    for each in selector.node_selector_terms:
+        term = compile_term(each)
+        if isinstance(term, Malformed):
+            return Rejected(Code.ERROR, (str(term),))
+        terms.append(term)
+    return tuple(terms)
 
 
 def _check(claim: ResourceClaim, claims: ResourceClaims, classes: DeviceClasses) -> Rejected | None:

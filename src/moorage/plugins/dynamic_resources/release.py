@@ -52,7 +52,8 @@ def releasable(
     return [
         each.claim
         for each in prepared.allocated
-        if all(user.uid == uid for user in each.claim.reserved_for)
+        if each.claim.allocation is not None
+        and all(user.uid == uid for user in each.claim.reserved_for)
         and not asked.available(each).all()
     ]
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import chain
 
+from moorage.cluster import Nodes
+from moorage.cluster.standing_terms import TermKind
 from moorage.framework.wakeups import Topics
 from moorage.objects.node import Node
 from moorage.objects.placement_rules import AffinityTerm
@@ -60,15 +63,26 @@ def _may_match(term: AffinityTerm, pod: Pod) -> bool:
     return term.selector is not None and term.selector.matches(pod.labels)
 
 
-def node_helps(waiting: Pod, old: Node | None, new: Node) -> bool:
+def node_helps(nodes: Nodes | None, waiting: Pod, old: Node | None, new: Node) -> bool:
     """Whether a node that came or changed its labels may make room for the waiting pod.
 
-    Terms of pods that run may keep it away, by labels that its own terms do not name: so every
-    changed label counts. kube-scheduler asks for the pod's own labels, and lets such pods wait.
+    Without nodes it is not known which pods keep it away. kube-scheduler asks for the keys of the
+    pod's own terms alone, and lets pods wait that terms of other pods keep away.
     """
-    if old is None and not waiting.terms.problem:
-        return all(term.topology_key in new.labels for term in waiting.terms.affinity)
-    return old is None or old.labels != new.labels
+    terms = waiting.terms
+    if old is None:
+        return bool(terms.problem) or all(
+            term.topology_key in new.labels for term in terms.affinity
+        )
+    changed = {key for key, _ in old.labels.items() ^ new.labels.items()}
+    if not changed:
+        return False
+    if terms.problem or nodes is None or nodes.nominations.are_there:
+        # Pods that are nominated keep others away, too.
+        return True
+    standing = (each.term for each in nodes.standing(TermKind.ANTI_AFFINITY, waiting))
+    deciding = chain(terms.affinity, terms.anti_affinity, standing)
+    return any(term.topology_key in changed for term in deciding)
 
 
 # What such pods wait for

@@ -29,6 +29,7 @@ from moorage.framework.status import Code, PluginError, Reason, Rejected, unreso
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Wakeup, on
 from moorage.objects.meta import Wire
+from moorage.objects.node import Node
 from moorage.objects.placement_rules import AffinityTerm
 from moorage.objects.pod import Pod
 from moorage.objects.selector import Labels
@@ -99,6 +100,10 @@ class InterPodAffinity(
         self._matcher = matcher or TermMatcher()
         # To a pod without terms of its own, only pods that have some matter.
         self._watches_without_terms = leave_out(self.reads, Change.PODS)
+        self._nodes: Nodes | None = None
+
+    def see_cluster(self, nodes: Nodes) -> None:
+        self._nodes = nodes
 
     @classmethod
     def create(cls, args: InterPodAffinityArgs, gates: FeatureGates) -> Self:
@@ -120,8 +125,11 @@ class InterPodAffinity(
         node_actions = Action.ADD | Action.UPDATE_NODE_LABEL
         return (
             on(Resource.POD, pod_actions, pod_helps, alike=True, topics=POD_TOPICS),
-            on(Resource.NODE, node_actions, node_helps, alike=True),
+            on(Resource.NODE, node_actions, self._node_helps, alike=True),
         )
+
+    def _node_helps(self, waiting: Pod, old: Node | None, new: Node) -> bool:
+        return node_helps(self._nodes, waiting, old, new)
 
     # Required terms
 

@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import EVERYWHERE, Change, Nodes
+from moorage.cluster import Change, Nodes
 from moorage.cluster.pods import PodTable
+from moorage.cluster.row_view import LogReader
 from moorage.cluster.what_if import predict_facts_with_pods
 from moorage.framework.calls import ask_recheck, ask_sign
 from moorage.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign
@@ -60,7 +61,7 @@ class VictimColumns:
         # Its identity is part of the key, so that it has to stay alive.
         self._spec = spec
         self._reads = int(reads | _ALWAYS)
-        self._generation = -1
+        self._reader: LogReader | None = None
         self._table: PodTable | None = None
         self._restarts = 0
         #: On which share of the rows evicting helped when a pod last looked.
@@ -136,21 +137,24 @@ class VictimColumns:
 
     def _catch_up(self, nodes: Nodes) -> None:
         """Forgets what changed since the last time."""
-        changes, table = nodes.changes, nodes.pod_table()
-        assert changes is not None, "what-if rows have no log"
-        changed = changes.since(self._generation) if self._generation >= 0 else None
+        table = nodes.pod_table()
+        assert nodes.changes is not None, "what-if rows have no log"
+        changed = None if self._reader is None else self._reader.read()
         restarted = table.restarted_since(self._restarts) if table is self._table else None
-        everywhere = 0 if changed is None else changed.get(EVERYWHERE, 0)
         size = len(nodes.alive)
-        if changed is None or restarted is None or everywhere & self._reads or size != self._size:
+        if (
+            changed is None
+            or restarted is None
+            or changed.everywhere & self._reads
+            or size != self._size
+        ):
+            self._reader = LogReader(nodes.changes)
             self._forget_all(size)
         else:
             # Mostly it is the row where the pod before evicts others.
-            for row in (*changed, *restarted):
-                if row != EVERYWHERE:
-                    self._states[row] = _UNKNOWN
-        self._generation, self._table = changes.generation, table
-        self._restarts = table.restarts
+            for row in (*changed.rows, *restarted):
+                self._states[row] = _UNKNOWN
+        self._table, self._restarts = table, table.restarts
 
     def _forget_all(self, size: int) -> None:
         self._size = size

@@ -109,9 +109,21 @@ class SoftRule:
         if self.is_by_name:
             return self._find_cost_by_name(tally, nodes, len(feasible))
         counts = count_in_domains(tally, column, self.included)
+        nameless = column.vocabulary.code("")
+        if tally is not None and nameless != ABSENT and column.filled < len(nodes):
+            counts = counts.copy()
+            counts[nameless] += self._count_unlabelled(tally, nodes)
         size = _count_domains(column, nodes, feasible)
         amounts = _weigh(counts, size, self.constraint.max_skew)
         return Cost(amounts, _find_places(column, nodes, len(amounts)))
+
+    def _count_unlabelled(self, tally: Tally, nodes: Nodes) -> int:
+        """Returns the pods on nodes without the key, which count for the domain without a name."""
+        rows = nodes.everything
+        unlabelled = self.column.codes[rows] == ABSENT
+        if self.included is not None:
+            unlabelled &= self.included
+        return int(tally.by_row[rows][unlabelled].sum())
 
     def _find_cost_by_name(self, tally: Tally | None, nodes: Nodes, size: int) -> Cost:
         """Returns its current cost by host name, where each node is a domain."""
@@ -197,8 +209,7 @@ class SoftRules:
         kept = self._kept
         if kept is None or not kept.is_about(width, tally):
             found = [(each.amounts, each.places) for each in costs]
-            kept = self._kept = KeptPlaces(found, by_name, tally)
-        kept.catch_up(nodes)
+            kept = self._kept = KeptPlaces(found, by_name, tally, nodes)
         return kept
 
 
@@ -228,9 +239,17 @@ def _weigh_up_to(most: int, size: int, max_skew: int) -> NDArray[np.float64]:
 
 
 def _count_domains(column: LabelColumn, nodes: Nodes, feasible: NDArray[np.intp]) -> int:
-    """Returns the number of domains of the feasible rows. Nodes without the key are one more."""
+    """Returns the number of domains of the feasible rows.
+
+    Nodes without the key are one more, together with those that have it without a value.
+    """
+    nameless = column.vocabulary.code("")
     if len(feasible) == len(nodes):
-        return len(column.vocabulary.in_use()) + (column.filled < len(nodes))
+        lack_name = column.filled < len(nodes) and nameless == ABSENT
+        return len(column.vocabulary.in_use()) + lack_name
     seen = np.zeros(len(column.vocabulary) + 1, np.bool_)
     seen[column.codes[feasible]] = True
+    if nameless != ABSENT:
+        seen[nameless] |= seen[ABSENT]
+        seen[ABSENT] = False
     return int(np.count_nonzero(seen))

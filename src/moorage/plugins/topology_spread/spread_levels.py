@@ -12,12 +12,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Nodes, Tally
-from moorage.cluster.arrays import freeze
+from moorage.cluster import Change, Nodes, Tally
+from moorage.cluster.row_view import RowView
 from moorage.framework.plugin import Levels, Scores
-
-# After more changes than this, all rows are updated together: one by one would take longer.
-_ROW_BY_ROW = 64
 
 Amounts = NDArray[np.float64]
 Places = NDArray[np.intp] | NDArray[np.int32]
@@ -29,48 +26,39 @@ class KeptPlaces:
     A constraint by host name varies slowest, so that more pods on a node only add places.
     """
 
-    __slots__ = ("_base", "_generation", "_places", "_shapes", "_tally", "_width", "places")
+    __slots__ = ("_places", "_shapes", "_tally", "_width")
 
     def __init__(
-        self, costs: Sequence[tuple[Amounts, Places]], by_name: int | None, tally: Tally | None
+        self,
+        costs: Sequence[tuple[Amounts, Places]],
+        by_name: int | None,
+        tally: Tally | None,
+        nodes: Nodes,
     ) -> None:
         """Takes the amounts and places of each constraint, which is by host name, and its tally."""
         others = [each for at, each in enumerate(costs) if at != by_name]
-        base = np.zeros(len(costs[0][1]), np.intp)
-        self._width = 1
+        base, width = np.zeros(len(costs[0][1]), np.intp), 1
         for amounts, places in others:
             base = base * len(amounts) + places
-            self._width *= len(amounts)
-        self._base = base
-        self._tally = tally
+            width *= len(amounts)
+        self._width, self._tally = width, tally
         self._shapes = _find_shapes(len(costs), by_name)
-        self._places = base.copy()
-        #: It is always the same array.
-        self.places = freeze(self._places)
-        self._generation: int | None = None
+        if tally is None:
+            self._places = RowView(nodes, Change.NONE, lambda rows: base[rows])
+        else:
+            counts = tally
+            self._places = RowView(
+                nodes, Change.PODS, lambda rows: base[rows] + counts.by_row[rows] * width
+            )
+
+    @property
+    def places(self) -> NDArray[np.intp]:
+        """The place of each row, always in the same array."""
+        return self._places.current()
 
     def is_about(self, width: int, tally: Tally | None) -> bool:
         """Whether the places are for this number of sums and, by host name, for this tally."""
         return self._width == width and self._tally is tally
-
-    def catch_up(self, nodes: Nodes) -> None:
-        """Updates the places of the rows that have changed since the last call."""
-        log, tally = nodes.changes, self._tally
-        assert log is not None, "only rows that are there have kept places"
-        before, self._generation = self._generation, log.generation
-        if tally is None or before == log.generation:
-            return
-        is_far = before is None or log.generation - before > _ROW_BY_ROW
-        changed = None if before is None or is_far else log.since(before)
-        if changed is None:
-            np.multiply(tally.by_row[nodes.everything], self._width, out=self._places)
-            self._places += self._base
-            return
-        for row in changed:
-            # A negative number means a change of all rows, which changes no place.
-            if row >= 0:
-                count = tally.by_row.item(row)
-                self._places[row] = self._base.item(row) + count * self._width
 
     def find_levels(self, amounts: Sequence[Amounts], most: int) -> Levels | None:
         """Returns the sums of the constraints' amounts; None if there are more than `most`."""

@@ -41,7 +41,7 @@ from moorage.plugins.allocation import Ratio, ShapePoint
 from .volume_capacity_score import CapacityScore
 from .volume_claims import OWN_CLAIMS, AdviseOnVolumes, Claims, claim_names, claims_of, uses_claim
 from .volume_progress import progress
-from .volume_search import is_usable_everywhere, search, usable
+from .volume_search import find_fault, is_faulty, is_usable_everywhere, search, usable
 
 _UNUSABLE = Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE)
 _NO_VOLUME = Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE)
@@ -52,7 +52,7 @@ _NO_SUCH_VOLUME = Reason(
 )
 
 # By default, a node scores higher the less of its storage the pod would use.
-_SHAPE = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
+SHAPE = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
 
 
 class VolumeBindingArgs(Wire, frozen=True):
@@ -91,7 +91,7 @@ class VolumeBinding(
 
     def __init__(self, args: VolumeBindingArgs | None = None, *, scores: bool = False) -> None:
         self._args = args or VolumeBindingArgs()
-        self._scoring = CapacityScore(self._args.shape or _SHAPE) if scores else None
+        self._scoring = CapacityScore(self._args.shape or SHAPE) if scores else None
 
     @classmethod
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
@@ -113,12 +113,16 @@ class VolumeBinding(
             return Verdict.accepting(nodes.count(rows))
         unusable, missing = _find_unusable(prepared.volumes, nodes, rows)
         if not prepared.unbound:
-            return Verdict((_UNUSABLE, _NO_SUCH_VOLUME), np.stack((unusable, missing)))
-        found = search(prepared.unbound, nodes, rows)
-        return Verdict(
-            (_UNUSABLE, _NO_VOLUME, _NO_SPACE, _NO_SUCH_VOLUME),
-            np.stack((unusable, found.no_volume, found.no_space, missing)),
-        )
+            verdict = Verdict((_UNUSABLE, _NO_SUCH_VOLUME), np.stack((unusable, missing)))
+        else:
+            found = search(prepared.unbound, nodes, rows)
+            verdict = Verdict(
+                (_UNUSABLE, _NO_VOLUME, _NO_SPACE, _NO_SUCH_VOLUME),
+                np.stack((unusable, found.no_volume, found.no_space, missing)),
+            )
+        if any(volume is not None and find_fault(volume) for volume in prepared.volumes):
+            _note_faults(verdict, prepared.volumes, nodes, rows)
+        return verdict
 
     def recheck(self, prepared: Claims, nodes: Nodes, row: RowFacts) -> Rescore:
         return UPDATED if _fits_everywhere(prepared) else Rescore.UNKNOWN
@@ -259,10 +263,27 @@ def _find_unusable(
     return unusable, missing
 
 
+def _note_faults(
+    verdict: Verdict, volumes: Sequence[PersistentVolume | None], nodes: Nodes, rows: Rows
+) -> None:
+    """Notes the rows on which the first volume that fails is one that no driver can know."""
+    failed, broken = nodes.nothing(rows), nodes.nothing(rows)
+    numbers = np.array(nodes.numbers(rows))
+    texts: dict[int, str] = {}
+    for volume in volumes:
+        if volume is None:
+            break
+        faulty = is_faulty(volume, nodes, rows) & ~failed & ~broken
+        texts.update(dict.fromkeys(numbers[faulty].tolist(), find_fault(volume)))
+        broken |= faulty
+        failed |= ~usable(volume, nodes, rows)
+    verdict.broken, verdict.describe = broken, texts.__getitem__
+
+
 def _affinity(volume: PersistentVolume) -> Hashable:
     """Returns all that decides where a bound volume can be used."""
     plugin = volume.source.plugin if volume.source else ""
-    return volume.node_terms, plugin, volume.migrated_terms
+    return volume.node_terms, plugin, volume.migrated_terms, find_fault(volume)
 
 
 def _claim_write(key: str, node_name: str) -> ClaimWrite:

@@ -9,7 +9,7 @@ from moorage.cluster.storage.objects import Binding, Reservation
 from moorage.framework.status import Code, Rejected
 from moorage.objects.storage import PersistentVolume
 
-from .volume_search import usable
+from .volume_search import find_fault, is_faulty, usable
 
 
 def progress(reserved: Reservation, nodes: Nodes) -> bool | Rejected:
@@ -40,6 +40,8 @@ def _is_bound(binding: Binding, nodes: Nodes, row: int) -> bool | Rejected:
         return _fail(f"failed to check binding: {text}")
     if not nodes.storage.is_written(binding):
         return False
+    if _is_faulty(volume, nodes, row):
+        return _fail(f"failed to translate pv to csi: {find_fault(volume)}")
     if not _is_usable(volume, nodes, row):
         return _reject_place(volume, nodes, row)
     if volume.claim_ref != binding.claim:
@@ -63,9 +65,15 @@ def _is_provisioned(key: str, nodes: Nodes, row: int) -> bool | Rejected:
         volume = nodes.storage.known_volume(claim.volume_name)
         if volume is None:
             return False
+        if _is_faulty(volume, nodes, row):
+            return _fail(find_fault(volume))
         if not _is_usable(volume, nodes, row):
             return _reject_place(volume, nodes, row)
     return claim.is_bound
+
+
+def _is_faulty(volume: PersistentVolume, nodes: Nodes, row: int) -> bool:
+    return bool(is_faulty(volume, nodes, np.array([row], np.intp))[0])
 
 
 def _is_usable(volume: PersistentVolume, nodes: Nodes, row: int) -> bool:

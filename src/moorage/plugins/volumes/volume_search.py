@@ -106,7 +106,20 @@ def choose_volumes(
 
 def is_usable_everywhere(volume: PersistentVolume) -> bool:
     """Whether a bound volume can be used on any node."""
-    return volume.node_terms is None and volume.migrated_terms is None
+    return volume.node_terms is None and volume.migrated_terms is None and not find_fault(volume)
+
+
+def find_fault(volume: PersistentVolume) -> str:
+    """Returns why no CSI driver can know a volume; empty if one can, or need not."""
+    fault = "" if volume.source is None else volume.source.fault
+    return fault and f"could not translate pv: {fault}"
+
+
+def is_faulty(volume: PersistentVolume, nodes: Nodes, rows: Rows) -> Mask:
+    """Returns where a CSI driver would have to know a volume but cannot."""
+    fault, source = find_fault(volume), volume.source
+    migrated = nodes.csi_nodes.migrated(source.plugin) if source is not None and fault else None
+    return nodes.nothing(rows) if migrated is None else migrated[rows]
 
 
 def usable(volume: PersistentVolume, nodes: Nodes, rows: Rows) -> Mask:

@@ -1,0 +1,140 @@
+"""What a configuration may say about the plugins that decide groups in kube-scheduler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.config import FeatureGates, default
+from moorage.config.kubernetes_versions import DEFAULT_VERSION, VERSIONS, KubernetesVersion
+from tests.config.fakes import KNOWN, loaded, off, on, refused
+
+NEW = VERSIONS[-1]
+GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
+SCORES = (
+    "placementScore: must enable NodeResourcesFit, PodGroupPodsCount with weight 1 in Moorage, got "
+)
+REMEDIES = (
+    "podGroupPostFilter: must enable the plugins of kube-scheduler that postFilter does "
+    "(DynamicResources, DefaultPreemption) in Moorage, got "
+)
+
+
+def fixed(name: str, gate: str) -> str:
+    return f'plugin "{name}" cannot be disabled in Moorage while the feature gate {gate} is on'
+
+
+@pytest.mark.parametrize(
+    "plugins",
+    [
+        pytest.param({"placementGenerate": on("TopologyPlacementGenerator")}, id="generator"),
+        pytest.param({"placementScore": on("PodGroupPodsCount")}, id="count"),
+        pytest.param({"placementScore": on("NodeResourcesFit")}, id="fullness"),
+        pytest.param({"multiPoint": on("PodGroupPodsCount", "GangScheduling")}, id="multiPoint"),
+        pytest.param({"preEnqueue": on("GangScheduling")}, id="before the queue"),
+        pytest.param({"score": on(NodeResourcesFit=5)}, id="weight for nodes only"),
+        pytest.param(
+            {"placementScore": off("*") | on("PodGroupPodsCount", "NodeResourcesFit")},
+            id="off and on",
+        ),
+    ],
+)
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
+@pytest.mark.parametrize("switched", [GATES, {}], ids=["gates on", "gates off"])
+def test_what_the_engine_does_may_be_enabled(
+    plugins: dict[str, Any], version: KubernetesVersion, switched: dict[str, bool]
+) -> None:
+    gates = FeatureGates(version, **switched)
+    (read,) = loaded({"plugins": plugins}, gates=gates).profiles
+    (usual,) = default(KNOWN, gates).profiles
+
+    # The order at score may differ.
+    assert {each: read.points[each] for each in read.points if each != "score"} == {
+        each: usual.points[each] for each in usual.points if each != "score"
+    }
+
+
+@pytest.mark.parametrize(
+    ("plugins", "found"),
+    [
+        pytest.param(
+            {"multiPoint": off("GangScheduling")},
+            [
+                f"permit: {fixed('GangScheduling', 'GenericWorkload')}",
+                f"preEnqueue: {fixed('GangScheduling', 'GenericWorkload')}",
+            ],
+            id="gangs",
+        ),
+        pytest.param(
+            {"permit": off("*")},
+            [f"permit: {fixed('GangScheduling', 'GenericWorkload')}"],
+            id="gangs, by all",
+        ),
+        pytest.param(
+            {"placementGenerate": off("*")},
+            [
+                "placementGenerate: "
+                + fixed("TopologyPlacementGenerator", "TopologyAwareWorkloadScheduling")
+            ],
+            id="generator",
+        ),
+        pytest.param({"placementScore": off("*")}, [f"{SCORES}none"], id="scores of domains"),
+        pytest.param(
+            {"multiPoint": off("PodGroupPodsCount")},
+            [f"{SCORES}NodeResourcesFit with weight 1"],
+            id="count",
+        ),
+        pytest.param(
+            {"placementScore": on(NodeResourcesFit=2)},
+            [f"{SCORES}NodeResourcesFit with weight 2, PodGroupPodsCount with weight 1"],
+            id="weight",
+        ),
+        pytest.param(
+            {"multiPoint": on(NodeResourcesFit=3)},
+            [f"{SCORES}NodeResourcesFit with weight 3, PodGroupPodsCount with weight 1"],
+            id="weight at all points",
+        ),
+        pytest.param(
+            {"podGroupPostFilter": off("DefaultPreemption")},
+            [f"{REMEDIES}DynamicResources"],
+            id="preemption for groups",
+        ),
+        pytest.param(
+            {"podGroupPostFilter": on("ImageLocality")},
+            [
+                'podGroupPostFilter.enabled[0].name: plugin "ImageLocality" does not extend '
+                "podGroupPostFilter"
+            ],
+            id="wrong point",
+        ),
+    ],
+)
+def test_what_the_engine_does_otherwise_is_refused(
+    plugins: dict[str, Any], found: list[str]
+) -> None:
+    problems = refused({"plugins": plugins}, gates=FeatureGates(NEW, **GATES))
+
+    assert problems == [f"profiles[0].plugins.{each}" for each in found]
+
+
+@pytest.mark.parametrize(
+    "point", ["multiPoint", "placementGenerate", "placementScore", "podGroupPostFilter"]
+)
+def test_without_groups_they_may_be_disabled(point: str) -> None:
+    names = ("GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount")
+
+    assert loaded({"plugins": {point: off(*names)}}, gates=FeatureGates(NEW)).profiles == (
+        default(KNOWN, FeatureGates(NEW)).profiles
+    )
+
+
+def test_before_1_37_what_makes_room_for_pods_makes_it_for_groups() -> None:
+    profile = {"plugins": {"postFilter": off("DefaultPreemption")}}
+
+    loaded(profile, gates=FeatureGates(DEFAULT_VERSION, **GATES))
+    assert refused(profile, gates=FeatureGates(NEW, **GATES))
+
+
+def test_domains_are_scored_by_their_members_only_where_nothing_looks_at_resources() -> None:
+    loaded({"plugins": {"multiPoint": off("NodeResourcesFit")}}, gates=FeatureGates(NEW, **GATES))
