@@ -132,7 +132,7 @@ def test_all_devices_leave_out_those_that_are_too_small_in_either_version() -> N
 )
 def test_a_further_claim_to_a_shared_device_takes_no_counters(capacity: Any, old: Any) -> None:
     asked = request(capacity={"requests": dict.fromkeys(capacity, "1Gi")})
-    consumed = {"consumedCapacity": {"memory": "1Gi"}} if capacity else {}
+    consumed: dict[str, Any] = {"consumedCapacity": {"memory": "1Gi"}} if capacity else {}
     shared = device(
         "gpu-0",
         allowMultipleAllocations=True,
