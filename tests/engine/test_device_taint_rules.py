@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -17,8 +18,9 @@ from moorage.config import FeatureGates, default
 from moorage.config.kubernetes_versions import VERSIONS
 from moorage.engine import Engine
 from moorage.framework.profile import known_plugins
+from moorage.objects.decode import reader
 from moorage.objects.device_taint_rule import DeviceTaintRule
-from moorage.objects.kinds import KINDS
+from moorage.objects.kinds import KINDS, KnownKind
 from moorage.plugins import REGISTRY
 from moorage.plugins.dynamic_resources.device_allocation import AllocationFound
 from moorage.plugins.dynamic_resources.preparation import ClaimPlans
@@ -258,3 +260,10 @@ def test_a_rule_that_repeats_a_taint_changes_no_device() -> None:
     cluster.remove_device(taint_rule("one"))
 
     assert cluster.nodes.devices.taint_rules.version == before
+
+
+@pytest.mark.parametrize("form", KINDS["DeviceTaintRule"].forms, ids=lambda form: form.version)
+def test_a_rule_is_read_alike_in_each_api_version(form: KnownKind) -> None:
+    known, text = reader(form), json.dumps(taint_rule_manifest("r", pool="n1")).encode()
+
+    assert known.build(known.read_one(text)) == taint_rule("r", pool="n1")

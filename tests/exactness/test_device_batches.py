@@ -9,15 +9,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from moorage.config import Configuration, default
+from moorage.config import Configuration, FeatureGates, default
+from moorage.config.kubernetes_versions import VERSIONS
 from moorage.engine import Engine
 from moorage.engine.classes.classes import ClassSettings
 from moorage.engine.classes.statistics import DecisionPath
 from moorage.framework.profile import known_plugins
+from moorage.objects.device_taint_rule import DeviceTaintRule
 from moorage.plugins import REGISTRY
 from moorage.world import World
 from tests.builders import node, pod
-from tests.device_builders import claim, device, device_class, request, resource_slice
+from tests.device_builders import (
+    claim,
+    device,
+    device_class,
+    request,
+    resource_slice,
+    taint_rule,
+)
 from tests.exactness.four_ways import configuration, profile
 
 MODELS = ("A100", "L4")
@@ -115,6 +124,33 @@ def test_like_pods_get_what_they_would_get_alone(seed: int) -> None:
     assert together == alone
     assert any(name for name, _ in alone.values())
     assert reused > 0
+
+
+def rules(random: Random) -> list[DeviceTaintRule]:
+    """Rules that come and change, one after the other."""
+    made = []
+    for _ in range(30):
+        fields = {
+            "pool": random.choice([None, f"n{random.randrange(8)}", "net"]),
+            "device": random.choice([None, "gpu-0", "gpu-1"]),
+        }
+        selector = {key: value for key, value in fields.items() if value is not None}
+        effect = random.choice(["NoSchedule", "NoExecute", "None"])
+        made.append(taint_rule(f"r{random.randrange(4)}", effect, **selector))
+    return made
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_like_pods_get_what_they_would_get_alone_while_rules_taint_devices(seed: int) -> None:
+    items, later = objects(seed), rules(Random(seed))
+    followed = default(known_plugins(REGISTRY), FeatureGates(VERSIONS[1]))
+    together, reused = place(items, classes=True, config=followed, later=later)
+    alone, _ = place(items, classes=False, config=followed, later=later)
+    untainted, _ = place(items, classes=False, config=followed)
+
+    assert together == alone
+    assert reused > 0
+    assert alone != untainted
 
 
 def gpus_by_class(**args: Any) -> Configuration:

@@ -123,6 +123,32 @@ def test_all_devices_leave_out_those_that_are_too_small_in_either_version() -> N
     assert find(made, OLD, asked) == find(made, NEW, asked) == ["gpu-1"]
 
 
+@pytest.mark.parametrize(
+    ("capacity", "old"),
+    [
+        pytest.param({}, "NOTHING", id="without capacities"),
+        pytest.param({"memory": {"value": "8Gi"}}, ["gpu-0"], id="with a capacity"),
+    ],
+)
+def test_a_further_claim_to_a_shared_device_takes_no_counters(capacity: Any, old: Any) -> None:
+    asked = request(capacity={"requests": dict.fromkeys(capacity, "1Gi")})
+    consumed: dict[str, Any] = {"consumedCapacity": {"memory": "1Gi"}} if capacity else {}
+    shared = device(
+        "gpu-0",
+        allowMultipleAllocations=True,
+        capacity=capacity,
+        consumesCounters=[{"counterSet": "set", "counters": {"memory": {"value": "5Gi"}}}],
+    )
+    made = known(
+        counters("n1-counters", nodeName="n1"),
+        resource_slice("n1", [shared], pool=PAIR),
+        holding("held", result("n1", "gpu-0", shareID="s", **consumed)),
+    )
+
+    assert find(made, OLD, asked) == old
+    assert find(made, NEW, asked) == ["gpu-0"]
+
+
 HINT = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with "
     "has() for optional fields"

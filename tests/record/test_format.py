@@ -209,6 +209,12 @@ OTHERS: dict[str, dict[str, Any]] = {
         },
         "status": {"conditions": [{"type": "PodGroupScheduled", "status": "True"}]},
     },
+    "DeviceTaintRule": {
+        "spec": {
+            "deviceSelector": {"driver": "d", "pool": "p", "device": "x"},
+            "taint": {"key": "k", "effect": "NoSchedule"},
+        }
+    },
     "VolumeAttachment": {
         "spec": {"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
     },

@@ -42,6 +42,8 @@ class KubernetesVersion:
     repeats_device_config: bool = field(default=True, repr=False)
     #: A request for all devices leaves out those with too little capacity left.
     leaves_out_full_devices: bool = field(default=True, repr=False)
+    #: A shared device without capacities takes its counters again for each further claim.
+    counts_shares_again: bool = field(default=True, repr=False)
     #: A capacity that is negative, or is rounded up to more than 64 bits hold, ends an attempt.
     refuses_odd_capacities: bool = field(default=False, repr=False)
     #: The message of an expression that fails for a device names the device, and may give a hint.
@@ -75,6 +77,7 @@ VERSIONS = (
         keeps_latest_distinct=False,
         repeats_device_config=False,
         leaves_out_full_devices=False,
+        counts_shares_again=False,
         refuses_odd_capacities=True,
         names_failing_device=True,
         shows_counters_to_all=False,

@@ -39,7 +39,8 @@ class DeviceTaintRule(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     taint: DeviceTaint = DeviceTaint()
 
     @classmethod
-    def of(cls, wire: _WireRule) -> DeviceTaintRule:
+    def of(cls, wire: _WireRule, api_version: str = "") -> DeviceTaintRule:
+        # It is the same in every version.
         # The API documents that a rule without a selector taints no device. kube-scheduler takes
         # it for one that selects all of them.
         chosen = wire.spec.device_selector or _Selector()

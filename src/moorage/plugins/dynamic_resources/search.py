@@ -370,9 +370,10 @@ class DeviceSearch:
         return total
 
     def _has_share(self, candidate: Candidate) -> bool:
-        if not candidate.model.is_shared:
-            return False
-        return candidate.taken_amounts is not None or candidate.bit in self._shared
+        if not candidate.model.is_shared or candidate.taken_amounts is None:
+            return candidate.bit in self._shared
+        counts_again = self._claims[0].version.counts_shares_again
+        return not counts_again or bool(candidate.model.capacities)
 
     def _draw(self, candidate: Candidate, sign: int) -> bool:
         """Takes what a device needs from the counters of its pool (-1), or gives it back (1).
