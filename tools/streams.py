@@ -2,8 +2,10 @@
 
     python -m tools.streams --decisions 1000000
 
-All built-in plugins, GPUAware, DiskIO, CoexistPolicy and plugins of others take part at once: see
-`tests/exactness/everything.py`. A seed makes a stream; `--seed` and `--streams 1` repeat one.
+In half of the streams, all built-in plugins, GPUAware, DiskIO, CoexistPolicy and plugins of others
+take part at once, or the default profile: see `tests/exactness/everything.py`. For the other half a
+profile is drawn, with devices, pools and gangs, and printed: see `drawn_profiles.py` there. A seed
+makes a stream; `--seed` and `--streams 1` repeat one.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import replace
 from time import process_time
 
 from moorage.engine.classes.statistics import DecisionPath
+from tests.exactness.drawn_profiles import Drawn, draw
 from tests.exactness.everything import ALL_AT_ONCE, CROWDED, EVERYTHING, WIDE, everything
 from tests.exactness.four_ways import ON_AND_OFF, WAYS, Differs, configuration, run
 from tests.exactness.streams import COEXISTING, Shape
@@ -33,6 +36,8 @@ TURNS = (
     (configuration({"percentageOfNodesToScore": 50}), Shape(nodes=(105, 125), turns=4), None),
 )
 REPORT_EVERY = 30
+#: In so many streams, plugins once see no more of the cluster than they declare.
+LIMITED_EVERY = 16
 #: So many pods come at once: otherwise, most of the time would go into what happens around them.
 BURST = 30
 
@@ -48,16 +53,18 @@ def main() -> int:
     paths: Counter[DecisionPath] = Counter()
     seed = asked.seed
     while paths.total() < asked.decisions and seed - asked.seed != asked.streams:
-        using, shape, most_classes = TURNS[seed % len(TURNS)]
+        drawn = _draw(seed)
         try:
             paths += run(
                 seed,
-                using,
-                shape if asked.small else replace(shape, burst=BURST, fleeting=True),
+                drawn.configuration,
+                drawn.shape if asked.small else replace(drawn.shape, burst=BURST, fleeting=True),
                 registry=EVERYTHING,
-                most_classes=most_classes,
+                most_classes=drawn.most_classes,
                 recounts=False,
                 ways=WAYS if asked.small else ON_AND_OFF,
+                # It takes half as long without, and tests see to it as well.
+                limits_plugins=asked.small or seed % LIMITED_EVERY == 1,
             )
         except Differs as error:
             print(f"stream {seed} differs: {error}")
@@ -70,6 +77,16 @@ def main() -> int:
             print(_describe(paths, seed - asked.seed), flush=True)
     print(_describe(paths, seed - asked.seed))
     return 0
+
+
+def _draw(seed: int) -> Drawn:
+    """Returns the profile of a stream; one that was drawn is printed."""
+    if seed % 2 == 0:
+        using, shape, most_classes = TURNS[seed // 2 % len(TURNS)]
+        return Drawn(using, shape, most_classes, "")
+    drawn = draw(seed)
+    print(f"stream {seed}: {drawn.text}", flush=True)
+    return drawn
 
 
 def _describe(paths: Counter[DecisionPath], streams: int) -> str:

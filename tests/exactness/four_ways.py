@@ -300,10 +300,11 @@ def run(
     recounts: bool = True,
     ways: Mapping[str, tuple[bool, bool]] = WAYS,
     waits_for_second: bool = False,
+    limits_plugins: bool = True,
 ) -> Counter[DecisionPath]:
     """Runs a stream; raises Differs, with the turn at which it is first seen."""
     world = World(seed, shape or Shape())
-    made = FourWays(using, registry, most_classes, recounts, ways, waits_for_second)
+    made = FourWays(using, registry, most_classes, recounts, ways, waits_for_second, limits_plugins)
     turns = stuck = 0
     try:
         made.handle(world.opening(), world.now)

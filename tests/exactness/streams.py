@@ -13,7 +13,16 @@ from typing import Any
 
 import msgspec
 
-from moorage.engine.actions import Action, BindPod, EvictPod, PatchPodStatus, WriteVolumes
+from moorage.engine.actions import (
+    Action,
+    BindPod,
+    EvictPod,
+    PatchPodStatus,
+    ReleaseClaim,
+    RevokeClaims,
+    WriteClaims,
+    WriteVolumes,
+)
 from moorage.engine.events import (
     Applied,
     BindingFailed,
@@ -32,6 +41,9 @@ from moorage.objects.node import ZONE
 from moorage.objects.storage import BIND_COMPLETED
 from moorage.plugins.disk_io.disk_io_resource import KIND as DISKS
 from tests.builders import Manifest, node_manifest, pod_manifest
+from tests.exactness import device_streams, group_streams
+from tests.exactness.device_streams import FOR_DEVICES
+from tests.exactness.group_streams import FOR_GROUPS
 from tests.exactness.templates import (
     IMAGES,
     NAMESPACES,
@@ -74,6 +86,10 @@ class Shape:
     stateful: bool = False
     #: Whether pods with some labels share nodes with their like, whatever their policies are.
     grouped: bool = False
+    #: Whether there are devices, and pods that ask for some.
+    devices: bool = False
+    #: Whether some pods are placed together: the feature gates of `group_streams` are on.
+    gangs: bool = False
     #: How many times as many pods come, and are decided, at once.
     burst: int = 1
     #: Whether pods end soon, and those that wait are given up, so that most find room.
@@ -106,9 +122,9 @@ class World:
         #: In a calm stream, pods concern each other only by the room that they take.
         self._is_calm = self.random.random() < 0.45
         count = self.random.choice([1, 2, 3, 5])
-        self._templates: list[Template] = []
+        self.templates: list[Template] = []
         for at in range(count):
-            self._templates.append(self._template(f"t{at}", shape.schedulers))
+            self.templates.append(self._template(f"t{at}", shape.schedulers))
         # What keeps happening hides what happens once: after some changes, all answers are found
         # anew. So most streams see few kinds of change.
         churn = _CALM if self._is_calm else _CALM + _WILD
@@ -120,6 +136,10 @@ class World:
             self._churn += self.random.sample(_FOR_OUTSIDERS, self._pick([1, 2, 4]))
         if shape.stateful:
             self._churn += self.random.sample(_FOR_STATEFUL, self._pick([1, 2, 3]))
+        if shape.devices:
+            self._churn += self.random.sample(FOR_DEVICES, self._pick([1, 2, 4]))
+        if shape.gangs:
+            self._churn += self.random.sample(FOR_GROUPS, self._pick([2, 4]))
         self._aspects = self.random.sample(_ASPECTS, self._pick([1, 1, 2, len(_ASPECTS)]))
         if shape.coexisting:
             # Nodes fill up soon where each takes one pod only.
@@ -136,14 +156,20 @@ class World:
         yield from self.apply("StorageClass", _storage_class("late", "WaitForFirstConsumer"))
         for _ in range(self.random.randint(*self.shape.nodes)):
             yield from self.add_node()
-        if any(each.claim for each in self._templates):
+        yield from self._equip_nodes()
+        for _ in range(self.random.choice([0, 0, 4, 12])):
+            yield from self.run_pod()
+
+    def _equip_nodes(self) -> Events:
+        """What is told of the nodes besides: attach limits, disks and devices."""
+        if any(each.claim for each in self.templates):
             for name in list(self.all("Node")):
                 yield from self.limit_volumes(name)
         if self.shape.disks:
             for name in list(self.all("Node")):
                 yield from self.apply(DISKS, self._disk(name))
-        for _ in range(self.random.choice([0, 0, 4, 12])):
-            yield from self.run_pod()
+        if self.shape.devices:
+            yield from device_streams.opening(self)
 
     def turn(self) -> Events:
         """What happens between two steps of the engine."""
@@ -157,6 +183,8 @@ class World:
                 yield from self._later.pop(self.random.randrange(len(self._later)))()
         if self.random.random() < 0.5:
             yield from self.create_pods()
+            if self.shape.gangs:
+                yield from group_streams.create_gang(self)
         for _ in range(self.random.choice([0, 0, 0, 1, 1, 2, 30]) if self._churn else 0):
             yield from self._pick(self._churn)(self)
 
@@ -177,11 +205,15 @@ class World:
                         yield from self._soon(_partial(self._patch, action))
                 case WriteVolumes(pod):
                     yield from self._soon(_partial(self._write_volumes, action))
+                case WriteClaims() | RevokeClaims() | ReleaseClaim():
+                    yield from self._soon(_partial(device_streams.perform, self, action))
 
     def _template(self, name: str, schedulers: tuple[str, ...]) -> Template:
         made = self._plain_template(name, schedulers)
         if self.shape.stateful and self.random.random() < 0.6:
             made = stateful(self.random, made)
+        if self.shape.devices and self.random.random() < 0.6:
+            made = device_streams.asking(self.random, made)
         if self.shape.fleeting and self.random.random() < 0.7:
             made.spec["preemptionPolicy"] = "Never"
         if self.shape.disks:
@@ -189,8 +221,8 @@ class World:
         return made
 
     def _plain_template(self, name: str, schedulers: tuple[str, ...]) -> Template:
-        if self._templates and self.random.random() < 0.5:
-            like = self._pick(self._templates)
+        if self.templates and self.random.random() < 0.5:
+            like = self._pick(self.templates)
             made = variation(self.random, like, name, calm=self._is_calm)
         else:
             made = template(self.random, name, schedulers, calm=self._is_calm)
@@ -207,6 +239,16 @@ class World:
 
     def remove(self, kind: Kind, key: str) -> Events:
         yield Removed(from_builtins(kind, self.objects[kind].pop(key)))
+        if kind == "Pod" and self.shape.devices:
+            yield from device_streams.free_claims(self, key)
+
+    def later(self, happen: Callable[[], Events]) -> None:
+        """Lets something happen in a later turn."""
+        self._later.append(happen)
+
+    def next_number(self) -> int:
+        self._number += 1
+        return self._number
 
     def all(self, kind: Kind) -> dict[str, Manifest]:
         return self.objects.setdefault(kind, {})
@@ -396,23 +438,25 @@ class World:
 
     def create_pods(self) -> Events:
         """Pods of one controller, or of several in turn."""
-        of = self.random.sample(self._templates, min(len(self._templates), self._pick([1, 1, 2])))
+        of = self.random.sample(self.templates, min(len(self.templates), self._pick([1, 1, 2])))
         for _ in range(self._pick([1, 2, 4, 9]) * self.shape.burst):
             for each in of:
-                yield from self._create(each)
+                yield from self.create(each)
 
-    def _create(self, of: Template, node: str = "", **status: str) -> Events:
+    def create(self, of: Template, node: str = "", **status: str) -> Events:
+        """A pod of a template, waiting or on a node, with the claims that it needs."""
         manifest = self._pod(of, node)
         manifest["status"].update(status)
         if of.claim:
             yield from self._claim(of, manifest)
+        yield from device_streams.claim_devices(self, of, manifest)
         yield from self.apply("Pod", manifest)
 
     def _pod(self, of: Template, node: str) -> Manifest:
-        self._number += 1
+        number = self.next_number()
         labels = dict(of.labels)
         if of.is_indexed:
-            labels["index"] = str(self._number % 7)
+            labels["index"] = str(number % 7)
         owner = {"apiVersion": "apps/v1", "kind": of.owner_kind, "name": of.owner}
         owners = {"ownerReferences": [{**owner, "controller": True}]} if of.owner else {}
         spec = _copy(of.spec)
@@ -426,7 +470,7 @@ class World:
             plain = 60 if self.shape.fleeting else 12
             labels["team"] = self._pick([*["plain"] * plain, "odd", "list"])
         return pod_manifest(
-            f"{of.name}-{self._number}",
+            f"{of.name}-{number}",
             namespace=of.namespace,
             labels=labels,
             node=node,
@@ -436,21 +480,21 @@ class World:
 
     def run_pod(self) -> Events:
         """A pod appears on a node: of a template of ours, or one that nobody has seen before."""
-        of = self._pick(self._templates)
+        of = self._pick(self.templates)
         if self.random.random() < 0.5:
             of = self._template(f"x{self._number}", ("default-scheduler",))
         names = [*self.all("Node"), "nowhere"] if self.random.random() < 0.1 else self.all("Node")
         if names:
-            yield from self._create(of, self._pick(names))
+            yield from self.create(of, self._pick(names))
 
     def run_repelling_pod(self) -> Events:
         if self.all("Node"):
             of = repelling(self.random, f"z{self._number}")
-            yield from self._create(of, self._pick(self.all("Node")))
+            yield from self.create(of, self._pick(self.all("Node")))
 
     def nominate_pod(self) -> Events:
         """An important pod waits, with a node kept for it."""
-        of = self._pick(self._templates)
+        of = self._pick(self.templates)
         if self.random.random() < 0.5:
             of = self._template(f"y{self._number}", ("default-scheduler",))
         priorities = (self._pick([0, 5, 20]),)
@@ -458,7 +502,7 @@ class World:
         if self.random.random() < 0.6:
             important.spec["schedulingGates"] = [{"name": "wait"}]
         names = [*self.all("Node"), "nowhere"]
-        yield from self._create(important, nominatedNodeName=self._pick(names))
+        yield from self.create(important, nominatedNodeName=self._pick(names))
 
     def _pods(self, *, placed: bool) -> list[str]:
         return [

@@ -53,6 +53,8 @@ class Template:
     claim: str = ""
     annotations: dict[str, str] = field(default_factory=dict)
     owner_kind: str = "ReplicaSet"
+    #: The class of the devices that a claim of each pod asks for.
+    devices: str = ""
 
 
 def template(

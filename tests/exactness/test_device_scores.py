@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from moorage.config import Configuration
+from moorage.engine.actions import WriteClaims
+from moorage.engine.events import Applied
 from moorage.objects.pod import Pod
 from tests.builders import node, pod
-from tests.device_builders import device_class, holding, resource_slice, result
+from tests.device_builders import claim, device_class, holding, resource_slice, result
 from tests.exactness.four_ways import configuration, profile
 from tests.exactness.test_traps import Told
 
@@ -85,3 +87,27 @@ def test_devices_tell_nodes_with_equal_figures_apart() -> None:
         told.apply(holding(f"c{turn}", result("c", f"gpu-{turn}")))
 
     assert None not in placed
+
+
+def claiming(name: str, **status: Any) -> tuple[Any, Pod]:
+    """A pod of one template, and its own claim."""
+    owner = {"kind": "Pod", "name": name, "uid": f"default/{name}", "controller": True}
+    made = [{"name": "gpu", "resourceClaimName": name}]
+    spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}
+    told = {"resourceClaimStatuses": made, **status}
+    return claim(name, metadata={"ownerReferences": [owner]}), pod(name, spec=spec, status=told)
+
+
+def test_the_devices_of_a_nominated_pod_are_kept_from_its_like() -> None:
+    """Also if what was prepared for the nominated pod itself serves the others."""
+    freeing = {"name": "DynamicResources", "args": {"preemptDevices": True}}
+    told = Told(using=configuration(profile(pluginConfig=[freeing])))
+    told.apply(node("a", cpu=64), node("b"), device_class(), *claiming("first"))
+    told.ways.step(1.0, 1)
+
+    told.apply(claiming("first", nominatedNodeName="a")[1], *claiming("like"))
+    told.ways.handle([Applied(resource_slice(name)) for name in "ab"], 1.1)
+    actions = told.ways.step(1.1, 1)
+
+    written = [each for each in actions if isinstance(each, WriteClaims)]
+    assert [(each.pod.name, each.node) for each in written] == [("like", "b")]

@@ -508,7 +508,7 @@ def compare_templates(
         templates = [replace(each, annotations=some_disk_use(random)) for each in templates * 3]
     pods: list[Pod] = []
     for each in templates * 2:
-        for event in world._create(each):
+        for event in world.create(each):
             if isinstance(event, Applied) and isinstance(event.object, Pod):
                 pods.append(event.object)
             else:

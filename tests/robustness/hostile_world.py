@@ -153,13 +153,13 @@ class HostileWorld(World):
     def run_hostile_pod(self) -> Events:
         """A tenant names the node itself."""
         nodes = [*self.all("Node"), "nowhere", "n" * 253]
-        manifest = self._pod(self._pick(self._templates), self._pick(nodes))
+        manifest = self._pod(self._pick(self.templates), self._pick(nodes))
         for _ in range(self._pick([1, 2, 5])):
             hostile_objects.spoil(self.random, "Pod", manifest)
         yield from self.apply("Pod", manifest)
 
     def create_hostile_pods(self) -> Events:
-        manifest = self._pod(self._pick(self._templates), "")
+        manifest = self._pod(self._pick(self.templates), "")
         for _ in range(self._pick([1, 2, 5])):
             hostile_objects.spoil(self.random, "Pod", manifest)
         yield from self.apply("Pod", manifest)

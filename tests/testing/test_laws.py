@@ -17,12 +17,17 @@ from moorage.framework.plugin import (
     PreFilter,
     Scores,
     Sign,
+    SignedParts,
 )
+from moorage.framework.status import Reason
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Wakeup, on
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
+from moorage.testing.facts import UndeclaredFact
+from moorage.testing.variations import make_changes
 
+LATE = Reason("late")
 NODES = [
     testing.node("ssd", labels={"disk": "ssd"}),
     testing.node("hdd", labels={"disk": "hdd"}),
@@ -222,6 +227,116 @@ def test_a_plugin_that_keeps_the_laws_passes() -> None:
 def test_a_plugin_that_breaks_a_law_is_found(plugin: Disk | ReadsOtherRows) -> None:
     with pytest.raises(AssertionError):
         testing.check_laws(plugin, OBJECTS, PODS)
+
+
+class ReadsNotesOfTheLastNode(Disk):
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        noted = node.name == "none" and bool(node.node.annotations)
+        return "somebody took notes" if noted else None
+
+
+class ReadsImages(Disk):
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        return "has images" if node.node.images else None
+
+
+class ReadsDeviceClasses(Disk):
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        return Verdict.rejecting(~nodes.nothing(rows) & any(nodes.devices.classes), LATE)
+
+
+class ReadsClaimsToDevices(Disk):
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        return Verdict.rejecting(~nodes.nothing(rows) & any(nodes.devices.claims), LATE)
+
+
+class ReadsStorage(Disk):
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        return Verdict.rejecting(~nodes.nothing(rows) & any(nodes.storage), LATE)
+
+
+class ReadsKeptRoom(Disk):
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        return Verdict.rejecting(~nodes.nothing(rows) & (nodes.kept_room is not None), LATE)
+
+
+class SignsATeam(Disk):
+    """Signs an annotation that none of these pods has, and does not say so in `signs`."""
+
+    signs = TEMPLATE
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return pod.annotations.get("team")
+
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        return "for team a" if pod.annotations.get("team") == "b" else None
+
+    def score_node(self, pod: Pod, node: NodeView) -> int:
+        return 0
+
+
+class SignsALabel(SignsATeam):
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return pod.labels.get("team")
+
+
+class SignsTheStatus(SignsATeam):
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return pod.status.start_time
+
+
+class SignsTheCluster(SignsATeam):
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return nodes.label("disk").filled
+
+
+class SignsWhatItSays(SignsATeam):
+    signs = SignedParts(annotations=frozenset({"team"}))
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return pod.annotations.get("team"), pod.spec.priority, nodes.labels_that_matter(pod)
+
+
+FALSE_READS = [
+    ReadsNotesOfTheLastNode(),
+    ReadsImages(),
+    ReadsDeviceClasses(),
+    ReadsClaimsToDevices(),
+    ReadsStorage(),
+    ReadsKeptRoom(),
+]
+
+
+@pytest.mark.parametrize("plugin", FALSE_READS, ids=lambda plugin: type(plugin).__name__)
+def test_what_is_read_and_not_declared_is_found(plugin: Disk) -> None:
+    with pytest.raises(UndeclaredFact):
+        testing.check_laws(plugin, OBJECTS, PODS)
+
+
+@pytest.mark.parametrize("plugin", FALSE_READS, ids=lambda plugin: type(plugin).__name__)
+def test_a_change_shows_it_as_well(plugin: Disk) -> None:
+    """Whichever node it is about, and however the plugin has got at it."""
+
+    def check_all() -> None:
+        for change in make_changes(testing.cluster(*OBJECTS)):
+            testing.check_reads(plugin, PODS[0], testing.cluster(*OBJECTS), change)
+
+    with pytest.raises(AssertionError):
+        check_all()
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [SignsATeam(), SignsALabel(), SignsTheStatus(), SignsTheCluster()],
+    ids=lambda plugin: type(plugin).__name__,
+)
+def test_what_is_signed_and_not_named_is_found(plugin: Disk) -> None:
+    with pytest.raises(AssertionError):
+        testing.check_laws(plugin, OBJECTS, PODS)
+
+
+def test_what_is_signed_and_named_passes() -> None:
+    testing.check_laws(SignsWhatItSays(), OBJECTS, PODS)
 
 
 def test_a_driver_decides_and_performs() -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from moorage.cluster import Change, Nodes, NodeView
 from moorage.framework.plugin import (
+    UNSIGNABLE,
     Filter,
     Narrowed,
     NodeFilter,
@@ -25,7 +26,7 @@ from moorage.framework.plugin import (
 from moorage.framework.status import Rejected
 from moorage.objects.pod import Pod
 
-from .facts import SIBLINGS, DeclaredNodes, Eyes, UndeclaredFact, declare_row
+from .facts import OWN_CLAIMS, SIBLINGS, DeclaredNodes, Eyes, UndeclaredFact, declare_row
 
 # The points that get a pod, those that get what was prepared for one, and where these are defined.
 _BY_POD = {"pre_filter": PreFilter, "pre_score": PreScore}
@@ -72,9 +73,7 @@ class _Limits:
 
     def __init__(self, kind: type[Plugin], declarations: Declarations) -> None:
         self._kind = kind
-        signs = kind.signs if issubclass(kind, Sign) else None
-        signed = (SIBLINGS,) if signs is not None and signs.siblings else ()
-        self._eyes = Eyes(kind.name, kind.reads, declarations.undeclared, frozenset(signed))
+        self._eyes = Eyes(kind.name, kind.reads, declarations.undeclared)
         #: What the plugin watches for the pods that values were prepared for.
         self._watched: dict[int, tuple[Any, Change]] = {}
 
@@ -107,7 +106,8 @@ class _Limits:
     def _by_pod(self, name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
         def limited(plugin: Any, pod: Pod, nodes: Nodes, *more: Any) -> Any:
             watched = plugin.watch(pod, nodes)
-            prepared = ask(plugin, pod, self._declare(nodes, watched), *more)
+            seen = self._declare(nodes, watched, _find_signed(plugin))
+            prepared = ask(plugin, pod, seen, *more)
             self._note(prepared.prepared if isinstance(prepared, Narrowed) else prepared, watched)
             return prepared
 
@@ -135,21 +135,27 @@ class _Limits:
 
     def _watch(self, ask: Callable[..., Any]) -> Callable[..., Any]:
         def limited(plugin: Any, pod: Pod, nodes: Nodes) -> Any:
-            return ask(plugin, pod, self._declare(nodes, plugin.reads))
+            return ask(plugin, pod, self._declare(nodes, plugin.reads, _find_signed(plugin)))
 
         return limited
 
     def _post_filter(self, ask: Callable[..., Any]) -> Callable[..., Any]:
         def limited(plugin: Any, pod: Pod, failed: Any, nodes: Nodes, profile: Any) -> Any:
-            return ask(plugin, pod, failed, self._declare(nodes, plugin.reads), profile)
+            if isinstance(plugin, Sign) and plugin.sign(pod, nodes) is not UNSIGNABLE:
+                # After a nomination, everyone is asked again about pods that fit nowhere.
+                nodes = cast(Nodes, self._declare(nodes, plugin.reads | Change.NOMINATED))
+            # Others are asked about every pod.
+            return ask(plugin, pod, failed, nodes, profile)
 
         return limited
 
-    def _declare(self, nodes: Nodes, kinds: Change) -> DeclaredNodes:
+    def _declare(
+        self, nodes: Nodes, kinds: Change, signed: frozenset[str] = frozenset()
+    ) -> DeclaredNodes:
         declared: Any = nodes
         if type(declared) is DeclaredNodes:
             nodes = declared._nodes
-        return DeclaredNodes(nodes, replace(self._eyes, kinds=kinds))
+        return DeclaredNodes(nodes, replace(self._eyes, kinds=kinds, signed=signed))
 
     def _note(self, prepared: Any, watched: Change) -> None:
         """Notes for whom a value was prepared; one of several pods may be read for all of them."""
@@ -165,3 +171,12 @@ class _Limits:
         if isinstance(prepared, Pod):
             return cast(Change, plugin.watch(prepared, nodes))
         return self._watched.get(id(prepared), (None, plugin.reads))[1]
+
+
+def _find_signed(plugin: Plugin) -> frozenset[str]:
+    """Returns the facts that are equal for all pods that a plugin signs alike."""
+    if not isinstance(plugin, Sign):
+        return frozenset()
+    if plugin.signs is None:
+        return frozenset((OWN_CLAIMS,))
+    return frozenset((SIBLINGS,) if plugin.signs.siblings else ())

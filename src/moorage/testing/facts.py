@@ -76,14 +76,17 @@ FACETS: Mapping[str, Mapping[str, Kinds]] = {
     "csi_nodes": {"": (Change.ATTACH_LIMITS, *_OF_STORAGE)},
     "devices": {
         "classes": (Change.CLASSES,),
-        **dict.fromkeys(("claims", "use"), (Change.CLAIMS,)),
+        "claims": (Change.CLAIMS,),
+        # Counts of devices are kept for all readers, with those in use.
+        "use": _OF_DEVICES,
         **dict.fromkeys(("slices", "pools"), (Change.SLICES,)),
         **dict.fromkeys(("log", "scored_resources", "today"), _FREE),
         "": _OF_DEVICES,
     },
 }
-#: The fact that `SignedParts.siblings` is about.
-SIBLINGS = "nodes.workloads.siblings"
+#: The fact that `SignedParts.siblings` is about, and one that is about a pod's own claims: those
+#: are signed by plugins that sign every pod.
+SIBLINGS, OWN_CLAIMS = "nodes.workloads.siblings", "nodes.devices.claims"
 _NODE: Mapping[str, Kinds] = {
     **dict.fromkeys(("name", "uid"), _FREE),
     **dict.fromkeys(("labels", "zone"), (Change.LABELS,)),

@@ -43,7 +43,9 @@ from moorage.objects.storage import StorageObject
 from moorage.objects.volume import ClaimSource, EphemeralSource, GCEDiskSource, Volume
 
 from .builders import cluster as build_cluster
-from .variations import CHANGES, STRANGE, UNNOTED, twins, variations
+from .declarations import Declarations
+from .signed_parts import find_unnamed_parts
+from .variations import STRANGE, UNNOTED, make_changes, twins, variations
 
 SKIPPED = ("skip",)
 
@@ -62,16 +64,19 @@ def check_laws(
 ) -> None:
     """Checks all laws that apply to a plugin, in a cluster of these objects, for these pods.
 
-    Give nodes and pods about which the plugin has something to say. A plugin that counts extended
-    resources needs a `make_cluster` of its own, which takes objects and registers its handles.
+    While it is asked, the plugin sees no more of the cluster than it declares. Give nodes and pods
+    about which the plugin has something to say. A plugin that counts extended resources needs a
+    `make_cluster` of its own, which takes objects and registers its handles.
     """
-    nodes = make_cluster(*objects).nodes
+    plugin = Declarations().limited(plugin)
+    made = make_cluster(*objects)
+    nodes, changes = made.nodes, make_changes(made)
     guest = msgspec.structs.replace(pods[0], name="guest", uid="guest")
     for each in pods:
         check_inputs_unchanged(plugin, each, make_cluster(*objects))
         check_skips(plugin, each, nodes)
         _check_rows(plugin, each, nodes)
-        for change in CHANGES:
+        for change in changes:
             check_reads(plugin, each, make_cluster(*objects), change)
         for change in UNNOTED:
             check_unnoted(plugin, each, make_cluster(*objects), change)
@@ -318,6 +323,8 @@ def check_signed_parts(plugin: Any, pod: Pod, nodes: Nodes) -> None:
     signs = plugin.signs
     if signs is None:
         return
+    unnamed = ", ".join(find_unnamed_parts(plugin, pod, nodes))
+    assert not unnamed, f"{plugin.name} signs {unnamed}, which `signs` does not name"
     same = list(twins(pod))
     if STRANGE not in signs.annotations:
         same.append(msgspec.structs.replace(pod, annotations={**pod.annotations, STRANGE: "yes"}))

@@ -225,7 +225,7 @@ class DynamicResources(
         prepared = before.prepared.get(self.name)
         if not isinstance(prepared, PreparedClaims):
             return self._has_nothing
-        if prepared.frees_devices and (waits_for := self._node_to_wait_for(prepared, nodes)):
+        if prepared.frees_devices and (waits_for := self._node_to_wait_for(pod, prepared, nodes)):
             # Evicting more pods now would not help.
             text = f"waiting for devices of node {waits_for} to be released"
             return NoRemedy(Code.UNRESOLVABLE, (text,))
@@ -242,12 +242,13 @@ class DynamicResources(
     def _release_nothing(self, why: str) -> NoRemedy:
         return NoRemedy(Code.UNSCHEDULABLE, (why,) if self._version.tells_of_no_release else ())
 
-    def _node_to_wait_for(self, prepared: PreparedClaims, nodes: Nodes) -> str:
+    def _node_to_wait_for(self, pod: Pod, prepared: PreparedClaims, nodes: Nodes) -> str:
         """Returns the node that a pod is nominated to, if it waits only for devices of its victims.
 
         Otherwise it returns an empty string.
         """
-        name = nodes.nominations.node_of(prepared.pod)
+        # What is prepared may be that of another pod of the class, which is nominated since.
+        name = nodes.nominations.node_of(pod)
         row = nodes.row(name)
         gone = {} if row is None else claims_left_on(nodes, row)
         if row is None or not gone:

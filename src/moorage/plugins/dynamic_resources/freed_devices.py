@@ -46,8 +46,9 @@ def with_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int) -> Prep
         return replace(prepared, gone=left)
     if not prepared.frees_devices or prepared.plans is None:
         return prepared
-    # A claim that both pods use gets its devices once.
-    own = {claim.key for claim in prepared.claims}
+    # A claim that both pods use gets its devices once. If it was prepared for the nominated pod
+    # itself, it serves another pod of the class, whose claims are its own.
+    own = {claim.key for claim in prepared.claims if prepared.pod.uid != pod.uid}
     wanted = tuple(each for each in _wanted_by(pod, nodes, row) if each[0] not in own)
     if not wanted:
         return prepared
