@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.config import FeatureGates, default
+from moorage.config import GROUP_POST_FILTER, FeatureGates, default
 from moorage.config.kubernetes_versions import DEFAULT_VERSION, VERSIONS, KubernetesVersion
 from tests.config.fakes import KNOWN, loaded, off, on, refused
 
@@ -14,10 +14,6 @@ NEW = VERSIONS[-1]
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
 SCORES = (
     "placementScore: must enable NodeResourcesFit, PodGroupPodsCount with weight 1 in Moorage, got "
-)
-REMEDIES = (
-    "podGroupPostFilter: must enable the plugins of kube-scheduler that postFilter does "
-    "(DynamicResources, DefaultPreemption) in Moorage, got "
 )
 
 
@@ -96,11 +92,6 @@ def test_what_the_engine_does_may_be_enabled(
             id="weight at all points",
         ),
         pytest.param(
-            {"podGroupPostFilter": off("DefaultPreemption")},
-            [f"{REMEDIES}DynamicResources"],
-            id="preemption for groups",
-        ),
-        pytest.param(
             {"podGroupPostFilter": on("ImageLocality")},
             [
                 'podGroupPostFilter.enabled[0].name: plugin "ImageLocality" does not extend '
@@ -129,11 +120,18 @@ def test_without_groups_they_may_be_disabled(point: str) -> None:
     )
 
 
-def test_before_1_37_what_makes_room_for_pods_makes_it_for_groups() -> None:
-    profile = {"plugins": {"postFilter": off("DefaultPreemption")}}
+@pytest.mark.parametrize(
+    ("version", "found"), [(DEFAULT_VERSION, None), (NEW, ["DynamicResources"])]
+)
+def test_since_1_37_room_for_groups_is_made_by_plugins_of_their_own(
+    version: KubernetesVersion, found: list[str] | None
+) -> None:
+    plugins = {"podGroupPostFilter": off("DefaultPreemption")}
 
-    loaded(profile, gates=FeatureGates(DEFAULT_VERSION, **GATES))
-    assert refused(profile, gates=FeatureGates(NEW, **GATES))
+    read = loaded({"plugins": plugins}, gates=FeatureGates(version, **GATES))
+
+    chosen = read.profiles[0].points.get(GROUP_POST_FILTER)
+    assert (chosen and [plugin.name for plugin in chosen]) == found
 
 
 def test_domains_are_scored_by_their_members_only_where_nothing_looks_at_resources() -> None:

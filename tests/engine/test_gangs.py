@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from moorage.engine.actions import BindPod, EvictPod, PatchPodGroupStatus, RecordEvent
+from moorage.config.kubernetes_versions import KubernetesVersion
+from moorage.engine.actions import Action, BindPod, EvictPod, PatchPodGroupStatus, RecordEvent
 from moorage.engine.events import BindingFailed
 from moorage.objects.pod_group import COSCHEDULING, GROUP_LABEL, V1ALPHA2
 from moorage.plugins.node_resources_fit import NodeResourcesFit
@@ -20,7 +21,7 @@ from moorage.testing.driver import (
     nominations,
     only,
 )
-from tests.engine.gangs import drive_gangs, gang, members
+from tests.engine.gangs import NEW, OLD, drive_gangs, gang, members
 
 NODES = [node(f"n{number}", cpu=2) for number in range(2)]
 
@@ -328,18 +329,36 @@ def test_a_gang_evicts_only_if_all_of_it_then_fits() -> None:
     assert len(bindings(driver.step())) == 3
 
 
-def test_a_gang_evicts_nobody_if_its_profile_preempts_for_nobody() -> None:
-    running = [pod(f"low-{number}", cpu=1, node=f"n{number % 2}") for number in range(4)]
-    disabled = {"postFilter": {"disabled": [{"name": "*"}]}}
-    profile = {"schedulerName": "default-scheduler", "plugins": disabled}
-    pods = members("g", 3, cpu=1, spec={"priority": 10})
-    driver = drive_gangs(*NODES, *running, gang("g", 3, priority=10), *pods, profiles=[profile])
-
-    actions = driver.step()
+@pytest.mark.parametrize(
+    ("version", "point"),
+    [
+        pytest.param(OLD, "postFilter", id="1.36, for pods"),
+        pytest.param(NEW, "podGroupPostFilter", id="1.37, for groups"),
+    ],
+)
+def test_no_pod_is_evicted_for_a_gang_where_that_is_switched_off(
+    version: KubernetesVersion, point: str
+) -> None:
+    actions = _crowd_out(version, point)
 
     assert evictions(actions) == []
     assert nominations(actions) == {}
     assert "preemption" not in " ".join(each.message for each in conditions(actions).values())
+
+
+def test_since_1_37_pods_are_evicted_for_gangs_though_not_for_pods() -> None:
+    assert len(evictions(_crowd_out(NEW, "postFilter"))) == 3
+
+
+def _crowd_out(version: KubernetesVersion, point: str) -> list[Action]:
+    """Returns what is done for an important gang on full nodes, with no plugin at a point."""
+    running = [pod(f"low-{number}", cpu=1, node=f"n{number % 2}") for number in range(4)]
+    disabled = {point: {"disabled": [{"name": "*"}]}}
+    profile = {"schedulerName": "default-scheduler", "plugins": disabled}
+    pods = members("g", 3, cpu=1, spec={"priority": 10})
+    group = gang("g", 3, priority=10)
+    driver = drive_gangs(*NODES, *running, group, *pods, profiles=[profile], version=version)
+    return driver.step()
 
 
 @pytest.mark.parametrize("version", [V1ALPHA2, COSCHEDULING])

@@ -17,9 +17,10 @@ from .duration import Duration
 from .extenders import Extender
 from .gates import FeatureGates
 from .load import default, load, load_mapping
-from .plugin_sets import POINTS, EnabledPlugin, KnownPlugin
+from .plugin_sets import GROUP_POST_FILTER, POINTS, EnabledPlugin, KnownPlugin
 
 __all__ = [
+    "GROUP_POST_FILTER",
     "POINTS",
     "ClientConnection",
     "ConfigError",

@@ -1,7 +1,7 @@
 """What kube-scheduler's plugins do for groups of pods, which the engine does here.
 
-A file may name them wherever kube-scheduler's own may. They do not run: it is only checked that the
-file asks for what the engine does.
+A file may name them wherever kube-scheduler's own may. It is checked that the file asks for what
+the engine does; only the plugins that make room for groups can be chosen.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import replace
 from moorage.documents.errors import describe
 
 from .gates import FeatureGates
-from .plugin_sets import GROUP_PLUGINS, POINTS, EnabledPlugin, KnownPlugin
+from .plugin_sets import GROUP_PLUGINS, GROUP_POST_FILTER, POINTS, EnabledPlugin, KnownPlugin
 
 #: The points at which kube-scheduler asks about groups.
-GROUP_POINTS = ("placementGenerate", "placementScore", "podGroupPostFilter")
+GROUP_POINTS = ("placementGenerate", "placementScore", GROUP_POST_FILTER)
 
 _GANG, _GENERATOR, _COUNT = "GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"
 _FIT = "NodeResourcesFit"
@@ -26,8 +26,8 @@ _EXTENDS = {
     _GENERATOR: {"placementGenerate"},
     _COUNT: {"placementScore"},
     _FIT: {"placementScore"},
-    "DynamicResources": {"podGroupPostFilter"},
-    "DefaultPreemption": {"podGroupPostFilter"},
+    "DynamicResources": {GROUP_POST_FILTER},
+    "DefaultPreemption": {GROUP_POST_FILTER},
 }
 
 Points = Mapping[str, tuple[EnabledPlugin, ...]]
@@ -42,12 +42,15 @@ def add_group_plugins(known: Mapping[str, KnownPlugin]) -> dict[str, KnownPlugin
     }
 
 
-def drop_group_plugins(points: Points) -> Points:
+def drop_group_plugins(points: Points, gates: FeatureGates) -> Points:
     """Returns the plugins that run, point by point."""
-    return {
+    runs = {
         point: tuple(plugin for plugin in points[point] if plugin.name not in GROUP_PLUGINS)
         for point in POINTS
     }
+    if gates["GenericWorkload"] and gates.version.has_group_post_filter:
+        runs[GROUP_POST_FILTER] = points[GROUP_POST_FILTER]
+    return runs
 
 
 def find_group_problems(points: Points, gates: FeatureGates) -> Iterator[tuple[str, str]]:
@@ -56,24 +59,10 @@ def find_group_problems(points: Points, gates: FeatureGates) -> Iterator[tuple[s
         for point in sorted(_EXTENDS[_GANG]):
             if _GANG not in _names(points, point):
                 yield point, _refuse(_GANG, "GenericWorkload")
-        yield from _find_other_preemption(points, gates)
     if gates["TopologyAwareWorkloadScheduling"]:
         if not points["placementGenerate"]:
             yield "placementGenerate", _refuse(_GENERATOR, "TopologyAwareWorkloadScheduling")
         yield from _find_other_scores(points)
-
-
-def _find_other_preemption(points: Points, gates: FeatureGates) -> Iterator[tuple[str, str]]:
-    """Yields whether room for groups is to be made by other plugins than for pods."""
-    if not gates.version.has_group_post_filter:
-        return
-    for_groups = _names(points, "podGroupPostFilter")
-    for_pods = [name for name in _names(points, "postFilter") if name in _EXTENDS]
-    if set(for_groups) != set(for_pods):
-        wanted = (
-            f"must enable the plugins of kube-scheduler that postFilter does ({_list(for_pods)}"
-        )
-        yield "podGroupPostFilter", f"{wanted}) in Moorage, got {_list(for_groups)}"
 
 
 def _find_other_scores(points: Points) -> Iterator[tuple[str, str]]:

@@ -25,6 +25,9 @@ POINTS = (
     "postBind",
 )
 
+#: Where room is made for a group of pods, in versions in which that is a point of its own.
+GROUP_POST_FILTER = "podGroupPostFilter"
+
 #: Stands for every point that a plugin extends; in files only.
 MULTI_POINT = "multiPoint"
 

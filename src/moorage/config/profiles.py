@@ -198,7 +198,7 @@ class ProfileReader:
         self.problems.add_found(_find_conflicts(points, path))
         for point, message in find_group_problems(points, self.gates):
             self.problems.add(child(path, point), message)
-        return drop_group_plugins(points)
+        return drop_group_plugins(points, self.gates)
 
     def _find_extending(self, point: str) -> frozenset[str]:
         return frozenset(name for name, plugin in self.known.items() if point in plugin.points)

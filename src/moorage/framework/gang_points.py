@@ -63,7 +63,7 @@ def find_room_counter(profile: Profile) -> CountRoom | None:
 
 def find_releaser(profile: Profile) -> ReleaseClaims | None:
     """Returns the plugin that releases devices; None if a profile has none."""
-    return _find(profile, ReleaseClaims, profile.post_filter)  # type: ignore[type-abstract]
+    return _find(profile, ReleaseClaims, profile.group_post_filter)  # type: ignore[type-abstract]
 
 
 def find_protection(profile: Profile) -> ProtectGangs | None:
@@ -73,7 +73,7 @@ def find_protection(profile: Profile) -> ProtectGangs | None:
 
 def find_preemption(profile: Profile) -> Preempt | None:
     """Returns the plugin that evicts pods for others; None if a profile has none."""
-    return _find(profile, Preempt, profile.post_filter)  # type: ignore[type-abstract]
+    return _find(profile, Preempt, profile.group_post_filter)  # type: ignore[type-abstract]
 
 
 def _find(profile: Profile, kind: type[P], plugins: Iterable[Plugin] | None = None) -> P | None:

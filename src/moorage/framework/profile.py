@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from moorage.cluster import HandleRegistry
 from moorage.cluster.changes import unite
 from moorage.config import (
+    GROUP_POST_FILTER,
     EnabledPlugin,
     FeatureGates,
     GangPolicy,
@@ -128,6 +129,12 @@ class Profile:
     @cached_property
     def post_filter(self) -> tuple[PostFilter, ...]:
         return self._at("postFilter")
+
+    @cached_property
+    def group_post_filter(self) -> tuple[PostFilter, ...]:
+        """The post-filters for groups of pods: those for pods, unless they are configured."""
+        has_own = GROUP_POST_FILTER in self.points
+        return self._at(GROUP_POST_FILTER) if has_own else self.post_filter
 
     @cached_property
     def pre_score(self) -> tuple[PreScore[Any], ...]:
