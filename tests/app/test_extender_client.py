@@ -22,13 +22,18 @@ from moorage.config.duration import Duration
 from moorage.config.extenders import EncodedBytes, ExtenderTLS
 from tests.client_certificates import ClientAuthority
 from tests.extender_server import Behaviour, Request, extender_server, http, saying
+from tests.patience import PATIENCE_SECONDS
 
 HOST = "extender.example"
 ANSWER = b'{"NodeNames":["a"]}'
 
 
+# By itself an extender has five seconds.
+PATIENT = Duration.of_seconds(int(PATIENCE_SECONDS))
+
+
 async def post(url: str, body: bytes = b"{}", **settings: Any) -> bytes:
-    extender = Extender(url_prefix=url + "/", **settings)
+    extender = Extender(url_prefix=url + "/", **{"http_timeout": PATIENT, **settings})
     async with ExtenderClient(extender, 4) as client:
         return await client.post("filter", body)
 
@@ -67,7 +72,7 @@ async def test_a_question_and_its_answer() -> None:
 async def test_connections_are_kept() -> None:
     async with (
         extender_server(saying(ANSWER)) as server,
-        ExtenderClient(Extender(url_prefix=server.url), 4) as client,
+        ExtenderClient(Extender(url_prefix=server.url, http_timeout=PATIENT), 4) as client,
     ):
         for _ in range(3):
             await client.post("filter", b"{}")

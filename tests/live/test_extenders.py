@@ -71,7 +71,14 @@ def binding(
 def extender(url: str, weight: int, **fields: Any) -> dict[str, Any]:
     verbs = {"filterVerb": "filter", "prioritizeVerb": "prioritize"}
     managed = [{"name": RESOURCE, "ignoredByScheduler": True}]
-    return {"urlPrefix": url, "weight": weight, **verbs, "managedResources": managed, **fields}
+    return {
+        "urlPrefix": url,
+        "httpTimeout": "1h",
+        "weight": weight,
+        **verbs,
+        "managedResources": managed,
+        **fields,
+    }
 
 
 def configuration(folder: Path, extenders: list[dict[str, Any]]) -> Path:
