@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from moorage.cluster import Change, ChangeLog, changes
-from moorage.cluster.changes import EVERYWHERE, RowChanges, unite
+from moorage.cluster.changes import EVERYWHERE
 from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS
 from moorage.objects.workload import Namespace, PodDisruptionBudget, Service
 from tests.builders import cluster, node, pod
@@ -281,5 +281,3 @@ def test_changes_are_gathered_as_they_are_told_one_by_one(
     if gathered is not None and told is not None:
         assert gathered.everywhere == told.pop(EVERYWHERE, 0)
         assert gathered.by_row() == told
-        assert RowChanges.of(told).by_row() == told
-        assert gathered.unite() == unite(told.values())

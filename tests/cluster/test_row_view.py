@@ -183,7 +183,6 @@ def test_a_reader_that_is_too_far_behind_reports_nothing_in_particular() -> None
 
 
 def test_nothing_else_reads_the_log() -> None:
-    """Classes still do; they are listed until they keep row views, too."""
     source = Path(moorage.__file__).parent
     calls = re.compile(r"\b(_?log|changes)\.(since|unite_since|gather)\(")
     reading = {
@@ -194,10 +193,6 @@ def test_nothing_else_reads_the_log() -> None:
 
     assert reading == {
         "cluster/row_view.py",
-        "engine/classes/changed_rows.py",
-        "engine/classes/classes.py",
-        "engine/classes/failures.py",
-        "engine/classes/scores.py",
         # The log of devices, by slice.
         "plugins/dynamic_resources/device_counts.py",
         "testing/laws.py",

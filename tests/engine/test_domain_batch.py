@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from moorage.cluster.changes import ChangeLog
 from moorage.engine.classes.batch import DomainBatch, LevelBatch, Turns
 
 TOTALS = st.lists(st.integers(0, 3), min_size=1, max_size=6)
@@ -58,8 +59,8 @@ def test_by_levels_the_same_row_is_the_best(seed: int) -> None:
     totals = np.array([random.randrange(4) for _ in range(count)])
     turns = Turns.of(np.array(order), count, 0)
     ranking = DomainBatch(np.arange(count), np.ones(count, np.bool_), totals, turns)
-    by_level = LevelBatch(ranking, places, 0)
-    for generation in range(1, 13):
+    by_level = LevelBatch(ranking, places, ChangeLog())
+    for _ in range(12):
         row = random.randrange(count)
         # It may get another total, another level, or take no such pod any more.
         if random.random() < 0.5:
@@ -68,10 +69,9 @@ def test_by_levels_the_same_row_is_the_best(seed: int) -> None:
             ranking.drop(row)
         elif random.random() < 0.7:
             ranking.put(row, random.randrange(4))
-        by_level.catch_up([row], generation)
+        by_level.catch_up([row])
         fits = np.flatnonzero(ranking.keys > 0)
         assert by_level.occurring.tolist() == sorted(set(places[fits].tolist()))
-        assert by_level.generation == generation
         if not len(fits):
             continue
         added = np.array([random.randrange(4) for _ in range(3)])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from functools import cache
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,17 +111,6 @@ class RowChanges:
     kinds: NDArray[np.int64]
     #: The kinds of change of the whole cluster.
     everywhere: int = 0
-
-    @classmethod
-    def of(cls, changed: Mapping[int, int]) -> Self:
-        count = len(changed)
-        return cls(
-            np.fromiter(changed, np.intp, count), np.fromiter(changed.values(), np.int64, count)
-        )
-
-    def unite(self) -> int:
-        """Returns all kinds of change of the rows in one number."""
-        return int(np.bitwise_or.reduce(self.kinds)) if len(self.kinds) else 0
 
     def by_row(self) -> dict[int, int]:
         return dict(zip(self.rows.tolist(), self.kinds.tolist(), strict=True))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import freeze
-from .changes import EVERYWHERE, Change, ChangeLog
+from .changes import EVERYWHERE, Change, ChangeLog, unite
 from .nodes import Nodes, Rows
 
 S = TypeVar("S", bound=np.generic)
@@ -31,6 +31,10 @@ class Changed(NamedTuple):
     rows: dict[int, int]
     #: The kinds of change of the whole cluster.
     everywhere: int = 0
+
+    def unite(self) -> int:
+        """Returns all kinds of change in one number."""
+        return self.everywhere | unite(self.rows.values())
 
 
 _NOTHING = Changed({})
@@ -55,16 +59,34 @@ class LogReader:
         """Whether nothing has changed since the last look."""
         return self._generation == self.log.generation
 
+    @property
+    def distance(self) -> int:
+        """How many changes were noted since the last look."""
+        return self.log.generation - self._generation
+
     def read(self) -> Changed | None:
         """Returns what changed since the last look, or None if the log has dropped some of it."""
-        generation, self._generation = self._generation, self.log.generation
-        if generation == self._generation:
+        changed = self.peek()
+        self.skip()
+        return changed
+
+    def peek(self) -> Changed | None:
+        """Returns what `read` does. The next look will see the same changes again."""
+        if self.is_current:
             return _NOTHING
-        if self._generation - generation > _ONE_BY_ONE:
-            many = self.log.gather(generation)
+        if self.distance > _ONE_BY_ONE:
+            many = self.log.gather(self._generation)
             return None if many is None else Changed(many.by_row(), many.everywhere)
-        rows = self.log.since(generation)
+        rows = self.log.since(self._generation)
         return None if rows is None else Changed(rows, rows.pop(EVERYWHERE, 0))
+
+    def peek_kinds(self) -> int | None:
+        """Returns the kinds of all changes since the last look: faster than to find their rows."""
+        return self.log.unite_since(self._generation)
+
+    def skip(self) -> None:
+        """Leaves out what changed until now."""
+        self._generation = self.log.generation
 
 
 class Follower(Protocol):

@@ -10,6 +10,9 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.cluster.changes import ChangeLog
+from moorage.cluster.row_view import LogReader
+
 # An outdated entry stays until it is the first of its heap. After this many changes per row, a new
 # ranking takes less time than dropping these entries.
 _CHANGES_PER_ROW = 4
@@ -249,14 +252,14 @@ class LevelBatch:
         "_levels",
         "_occurring",
         "changes_left",
-        "generation",
         "places",
         "ranking",
+        "reader",
     )
 
-    def __init__(self, ranking: DomainBatch, places: NDArray[np.intp], generation: int) -> None:
-        """Sorts all rows by level and key; `places` has the level of each row at a generation."""
-        self.ranking, self.places, self.generation = ranking, places, generation
+    def __init__(self, ranking: DomainBatch, places: NDArray[np.intp], log: ChangeLog) -> None:
+        """Sorts all rows by level and key; `places` has the present level of each row."""
+        self.ranking, self.places, self.reader = ranking, places, LogReader(log)
         self.changes_left = max(_CHANGES_PER_LEVEL_ROW * len(places), _LEAST_CHANGES)
         rows = np.flatnonzero(ranking.keys != _NONE)
         level_of = np.full(len(places), _NOWHERE, np.intp)
@@ -285,8 +288,8 @@ class LevelBatch:
             self._occurring = np.array(self._levels, np.intp)
         return self._occurring
 
-    def catch_up(self, rows: Iterable[int], generation: int) -> None:
-        """Updates rows whose key or level may have changed up to a generation."""
+    def catch_up(self, rows: Iterable[int]) -> None:
+        """Updates rows whose key or level may have changed."""
         keys, level_of = self.ranking.keys, self._level_of
         for row in rows:
             key = keys.item(row)
@@ -298,7 +301,6 @@ class LevelBatch:
             if level != _NOWHERE:
                 heappush(self._heaps[level], -key)
                 self.changes_left -= 1
-        self.generation = generation
 
     def _count(self, level: int, amount: int) -> None:
         """Adds (1) or subtracts (-1) a row of a level."""

@@ -486,8 +486,10 @@ class Classes:
 
     def _is_explained(self, kept: PodClass) -> bool:
         """Returns whether only the row has changed on which the class placed its last pod."""
-        changed = self._cluster.changes.since(kept.generation)
-        return changed is not None and changed.keys() <= {kept.last_row}
+        changed = kept.reader.peek()
+        if changed is None or changed.everywhere:
+            return False
+        return changed.rows.keys() <= {kept.last_row}
 
     # Verifying
 

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from moorage.cluster import Cluster, Figures, Scope
-from moorage.cluster.changes import Change, RowChanges, unite
+from moorage.cluster.changes import Change, unite
+from moorage.cluster.row_view import Changed, LogReader
 from moorage.cluster.what_if import predict_facts
 from moorage.framework.attempt import Failed, Filtered, PreFiltered
 from moorage.framework.calls import ask_watch
@@ -30,7 +31,6 @@ from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 
 from .answer_cache import AnswerCache, Key
-from .changed_rows import read_changes
 from .refusals import Refusals
 from .stances import Point, Stances
 from .statistics import Statistics
@@ -99,7 +99,8 @@ class KnownFailure:
         self, pod: Pod, failed: Failed, cluster: Cluster, fixed: FixedWatch, asked: AskedWatch
     ) -> None:
         self.failed = failed
-        self.generation = self.prepared_at = cluster.changes.generation
+        #: Where in the log of changes the answers, and what was prepared for them, are up to date.
+        self.reader, self.prepared_reader = (LogReader(cluster.changes) for _ in range(2))
         self.labels_version = cluster.nodes.labels_version
         #: The changes that can alter what plugins say.
         self.watch = _ALWAYS | fixed.watch | unite(asked.watches.values())
@@ -215,12 +216,10 @@ class Failures:
         known = self._find(signature, pod)
         if known is None or known.failed.pre_filtered.rejected is not None:
             return None
-        log = self._cluster.changes
-        if known.prepared_at != log.generation:
-            changes = read_changes(log, known.prepared_at)
-            if changes is None or not self._is_still_prepared(known, pod, *changes[1:]):
-                return None
-            known.prepared_at = log.generation
+        changed = known.prepared_reader.peek()
+        if changed is None or not self._is_still_prepared(known, pod, changed):
+            return None
+        known.prepared_reader.skip()
         return self._prepare(known, pod)
 
     def _make_key(self, signature: int, pod: Pod) -> Key:
@@ -243,22 +242,19 @@ class Failures:
 
     def _catch_up(self, known: KnownFailure, pod: Pod) -> bool:
         """Brings a failure up to date; returns False if it is outdated or no failure any more."""
-        log = self._cluster.changes
-        if known.generation == log.generation:
+        if known.reader.is_current:
             return True
-        if self._is_outdated(known):
+        changed = None if self._is_outdated(known) else known.reader.read()
+        if changed is None:
             return False
-        changes = read_changes(log, known.generation)
-        if changes is None:
-            return False
-        changed, everywhere, union = changes
+        union = changed.unite()
         if union & known.watch and not (
             known.may_outlast(union)
-            and self._is_still_prepared(known, pod, everywhere, union)
+            and self._is_still_prepared(known, pod, changed)
             and self._ask_again(known, pod, _choose_rows(changed, known.row_watch))
         ):
             return False
-        known.generation = known.prepared_at = log.generation
+        known.prepared_reader.skip()
         return True
 
     def _is_outdated(self, known: KnownFailure) -> bool:
@@ -266,19 +262,17 @@ class Failures:
 
         To find the rows of many changes takes long.
         """
-        log = self._cluster.changes
-        if log.generation - known.generation <= _FEW_CHANGES:
+        if known.reader.distance <= _FEW_CHANGES:
             return False
-        kinds = log.unite_since(known.generation)
+        kinds = known.reader.peek_kinds()
         return kinds is None or bool(kinds & known.watch and not known.may_outlast(kinds))
 
-    def _is_still_prepared(
-        self, known: KnownFailure, pod: Pod, everywhere: int, union: int
-    ) -> bool:
+    def _is_still_prepared(self, known: KnownFailure, pod: Pod, changed: Changed) -> bool:
         """Whether what was prepared before some changes still holds for like pods."""
+        union = changed.unite()
         return not (
             union & _MEMBERSHIP
-            or everywhere & known.row_watch
+            or changed.everywhere & known.row_watch
             or known.labels_version != self._cluster.nodes.labels_version
             or (union & known.stances.watch and known.stances.have_turned(pod, union))
         )
@@ -377,11 +371,9 @@ def _is_fixed(plugin: Plugin) -> bool:
     return plugin.is_steady and getattr(plugin.watch, "__func__", None) is Plugin.watch
 
 
-def _choose_rows(changed: dict[int, int] | RowChanges, kinds: int) -> NDArray[np.intp]:
+def _choose_rows(changed: Changed, kinds: int) -> NDArray[np.intp]:
     """Returns the rows that changed in one of some ways, in order."""
-    if isinstance(changed, RowChanges):
-        return changed.rows[changed.kinds & kinds != 0]
-    return np.array(sorted(row for row, each in changed.items() if each & kinds), np.intp)
+    return np.array(sorted(row for row, each in changed.rows.items() if each & kinds), np.intp)
 
 
 def _measure(filtered: Filtered | None) -> int:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Cluster, Mask, RowFacts, Rows, Scope
 from moorage.cluster.arrays import freeze
-from moorage.cluster.changes import EVERYWHERE, Change, ChangeLog, RowChanges, unite
+from moorage.cluster.changes import Change, unite
+from moorage.cluster.row_view import Changed, LogReader
 from moorage.framework.attempt import Failed, Filtered, Layer, PreFiltered, Scored
 from moorage.framework.calls import (
     FILTERING,
@@ -44,7 +45,6 @@ from moorage.framework.verdict import Verdict
 from moorage.objects.pod import Pod
 
 from .batch import LEVEL_BYTES, RANKED_BYTES, DomainBatch
-from .changed_rows import read_changes
 from .parts import (
     Asked,
     RelativeAnswer,
@@ -62,6 +62,9 @@ from .wide_filters import WideFilters
 
 # A ranking is made once no wide filter has rejected a row for so many pods in succession.
 _WORTH_RANKING = 4
+
+# More changed rows than these are asked about in columns: one by one would take longer.
+_ROW_BY_ROW = 16
 
 # A plain integer, because combining flags of an enum takes many times as long.
 _MEMBERSHIP = int(Change.MEMBERSHIP)
@@ -109,7 +112,8 @@ class PodClass:
         self.pod = pod
         #: What some plugins sign of this pod that they need not sign of all pods of the class.
         self._own = own
-        self.generation = self._cluster.changes.generation
+        #: Where in the log of changes the answers are up to date.
+        self.reader = LogReader(self._cluster.changes)
         self.pre_filtered = pre_filter(self.profile, self.pod, self._nodes)
         if self.pre_filtered.rejected is not None or self.pre_filtered.node_names is not None:
             raise Unserved
@@ -228,21 +232,19 @@ class PodClass:
             if self._nodes.labels_that_matter(before) != self._nodes.labels_that_matter(pod):
                 self._begin_anew(Flush.LABELS)
                 return
-        log = self._cluster.changes
-        if not unlike and (self.generation == log.generation or self._take_newest(log)):
+        if not unlike and self.reader.is_current:
             return
-        found = read_changes(log, self.generation)
-        if found is None or found[1] & _MEMBERSHIP:
-            self._begin_anew(Flush.BEHIND if found is None else Flush.MEMBERSHIP)
+        changed = self.reader.read()
+        if changed is None or changed.everywhere & _MEMBERSHIP:
+            self._begin_anew(Flush.BEHIND if changed is None else Flush.MEMBERSHIP)
             return
-        self.generation = log.generation
-        changed, everywhere, union = found
+        union = changed.unite()
         if self._stances.watch & union and self._stances.have_turned(pod, union):
             self._begin_anew(Flush.SKIPPING)
             return
         if unlike or self._wide_watch & union:
             self._refresh_wide(union, unlike)
-        self._refresh_rows(changed, everywhere, union)
+        self._refresh_rows(changed, union)
 
     def _find_unlike(self, own: Mapping[Plugin, Hashable]) -> Sequence[Plugin]:
         """Returns the plugins that do not sign a pod like the one before it; notes the new part."""
@@ -250,21 +252,6 @@ class PodClass:
             return ()
         before, self._own = self._own, own
         return [plugin for plugin, part in own.items() if part != before[plugin]]
-
-    def _take_newest(self, log: ChangeLog) -> bool:
-        """Takes in the newest change if it is the only one and concerns one row alone, as most do.
-
-        Returns whether it did.
-        """
-        if log.generation - self.generation != 1 or log.newest is None:
-            return False
-        row, kinds = log.newest
-        if row == EVERYWHERE or kinds & self._beyond_watch:
-            return False
-        self.generation = log.generation
-        if kinds & self._near_watch:
-            self._refresh_row(row, kinds)
-        return True
 
     def _begin_anew(self, why: Flush) -> None:
         self._statistics.flushes[why] += 1
@@ -311,17 +298,16 @@ class PodClass:
         #: on other rows.
         self.is_ranked = self.has_own_totals and self.is_narrow
 
-    def _refresh_rows(
-        self, changed: dict[int, int] | RowChanges, everywhere: int, union: int
-    ) -> None:
-        if self._far_watch & union or self._near_watch & everywhere:
+    def _refresh_rows(self, changed: Changed, union: int) -> None:
+        if self._far_watch & union or self._near_watch & changed.everywhere:
             # Changes that concern all rows are rare, and asking every plugin again is exact.
             self._begin_anew(Flush.EVERYWHERE)
-        elif isinstance(changed, RowChanges):
-            self._refresh_together(changed.rows, union)
+        elif len(changed.rows) > _ROW_BY_ROW:
+            rows = np.fromiter(changed.rows, np.intp, len(changed.rows))
+            self._refresh_together(rows, union)
         else:
             near = self._near_watch
-            for row, kinds in changed.items():
+            for row, kinds in changed.rows.items():
                 if kinds & near:
                     self._refresh_row(row, kinds)
 

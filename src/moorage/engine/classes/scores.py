@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Nodes, RowFacts, Rows
 from moorage.cluster.arrays import freeze
-from moorage.cluster.changes import EVERYWHERE, ChangeLog
+from moorage.cluster.changes import ChangeLog
 from moorage.framework.calls import SCORING, ask_normalize, ask_score
 from moorage.framework.plugin import MAX_SCORE, UPDATED, Reduction, Scores
 from moorage.framework.plugin_fence import PASSING, check_range, make_plugin_error
@@ -312,13 +312,12 @@ class ClassScores:
         """
         known = self._by_level
         if known is not None and known.ranking is ranking and known.places is places:
-            is_too_old = known.changes_left < 0 or log.generation - known.generation > _MOST_BEHIND
-            changed = None if is_too_old else log.since(known.generation)
+            is_too_old = known.changes_left < 0 or known.reader.distance > _MOST_BEHIND
+            changed = None if is_too_old else known.reader.read()
             if changed is not None:
-                changed.pop(EVERYWHERE, None)
-                known.catch_up(changed, log.generation)
+                known.catch_up(changed.rows)
                 return known
-        self._by_level = LevelBatch(ranking, places, log.generation)
+        self._by_level = LevelBatch(ranking, places, log)
         return self._by_level
 
     def _fits_keys(self, turns: Turns) -> bool:
