@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import moorage
 from moorage.cluster import Change, Cluster, Nodes, Rows
 from moorage.cluster.changes import EVERYWHERE
-from moorage.cluster.row_view import LogReader, RowView
+from moorage.cluster.row_view import Changed, LogReader, RowView
 from moorage.objects.resources import CPU
 from tests.builders import cluster, node, pod
 
@@ -170,7 +170,7 @@ def test_a_reader_reports_each_change_once() -> None:
     assert list(changed.rows) == [1]
     assert changed.everywhere == Change.SERVICES
     assert reader.is_current
-    assert reader.read() == ({}, 0)
+    assert reader.read() == Changed.of({})
 
 
 def test_a_reader_that_is_too_far_behind_reports_nothing_in_particular() -> None:
@@ -179,7 +179,7 @@ def test_a_reader_that_is_too_far_behind_reports_nothing_in_particular() -> None
     history.take("restart", None)
 
     assert reader.read() is None
-    assert reader.read() == ({}, 0)
+    assert reader.read() == Changed.of({})
 
 
 def test_nothing_else_reads_the_log() -> None:

@@ -29,15 +29,16 @@ class Changed(NamedTuple):
 
     #: The kinds of change of each row.
     rows: dict[int, int]
-    #: The kinds of change of the whole cluster.
-    everywhere: int = 0
+    #: The kinds of change of the whole cluster, and all kinds in one number.
+    everywhere: int
+    union: int
 
-    def unite(self) -> int:
-        """Returns all kinds of change in one number."""
-        return self.everywhere | unite(self.rows.values())
+    @classmethod
+    def of(cls, rows: dict[int, int], everywhere: int = 0) -> Changed:
+        return cls(rows, everywhere, everywhere | unite(rows.values()))
 
 
-_NOTHING = Changed({})
+_NOTHING = Changed.of({})
 
 
 class LogReader:
@@ -66,19 +67,17 @@ class LogReader:
 
     def read(self) -> Changed | None:
         """Returns what changed since the last look, or None if the log has dropped some of it."""
-        changed = self.peek()
-        self.skip()
-        return changed
+        log, generation = self.log, self._generation
+        self._generation = now = log.generation
+        newest = log.newest
+        if now - generation == 1 and newest is not None and newest[0] != EVERYWHERE:
+            # Most readers see one placement at a time.
+            return Changed({newest[0]: newest[1]}, 0, newest[1])
+        return self._find(generation)
 
     def peek(self) -> Changed | None:
         """Returns what `read` does. The next look will see the same changes again."""
-        if self.is_current:
-            return _NOTHING
-        if self.distance > _ONE_BY_ONE:
-            many = self.log.gather(self._generation)
-            return None if many is None else Changed(many.by_row(), many.everywhere)
-        rows = self.log.since(self._generation)
-        return None if rows is None else Changed(rows, rows.pop(EVERYWHERE, 0))
+        return self._find(self._generation)
 
     def peek_kinds(self) -> int | None:
         """Returns the kinds of all changes since the last look: faster than to find their rows."""
@@ -87,6 +86,16 @@ class LogReader:
     def skip(self) -> None:
         """Leaves out what changed until now."""
         self._generation = self.log.generation
+
+    def _find(self, generation: int) -> Changed | None:
+        log = self.log
+        if generation == log.generation:
+            return _NOTHING
+        if log.generation - generation > _ONE_BY_ONE:
+            many = log.gather(generation)
+            return None if many is None else Changed.of(many.by_row(), many.everywhere)
+        rows = log.since(generation)
+        return None if rows is None else Changed.of(rows, rows.pop(EVERYWHERE, 0))
 
 
 class Follower(Protocol):

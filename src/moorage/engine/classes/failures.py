@@ -247,7 +247,7 @@ class Failures:
         changed = None if self._is_outdated(known) else known.reader.read()
         if changed is None:
             return False
-        union = changed.unite()
+        union = changed.union
         if union & known.watch and not (
             known.may_outlast(union)
             and self._is_still_prepared(known, pod, changed)
@@ -269,7 +269,7 @@ class Failures:
 
     def _is_still_prepared(self, known: KnownFailure, pod: Pod, changed: Changed) -> bool:
         """Whether what was prepared before some changes still holds for like pods."""
-        union = changed.unite()
+        union = changed.union
         return not (
             union & _MEMBERSHIP
             or changed.everywhere & known.row_watch

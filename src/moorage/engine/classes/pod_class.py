@@ -238,7 +238,7 @@ class PodClass:
         if changed is None or changed.everywhere & _MEMBERSHIP:
             self._begin_anew(Flush.BEHIND if changed is None else Flush.MEMBERSHIP)
             return
-        union = changed.unite()
+        union = changed.union
         if self._stances.watch & union and self._stances.have_turned(pod, union):
             self._begin_anew(Flush.SKIPPING)
             return
