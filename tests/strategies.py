@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from moorage.cluster import Cluster, HandleRegistry, Nodes
 from moorage.cluster.extended.resources import extended_figures
 from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
+from moorage.objects.device import DeviceClass, ResourceSlice
 from moorage.objects.node import ZONE, Node
 from moorage.objects.pod import Pod
+from moorage.objects.resource_claim import DeviceObject, ResourceClaim
 from moorage.objects.selector import equality
 from moorage.objects.storage import StorageObject
 from moorage.objects.workload import Namespace, ReplicaSet, SelectingObject, Service
@@ -32,6 +34,14 @@ from moorage.plugins.disk_io.disk_io_resource import (
 from moorage.plugins.disk_io.quiet_disk import QUIET
 from tests.builders import node, pod
 from tests.coexisting import ANNOTATED, DAEMON, MIRRORED, TOGETHER
+from tests.device_builders import (
+    claim,
+    device_class,
+    holding,
+    request,
+    resource_slice,
+    result,
+)
 from tests.storage_builders import csi_node, pv, pvc, storage_class
 
 #: For tests whose examples share what a fixture made, a folder or a command, on purpose.
@@ -235,6 +245,15 @@ _pod_affinity = st.one_of(
 )
 _tolerations = _field("tolerations", _some(tolerations))
 
+_asked = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
+asks_devices: st.SearchStrategy[Written] = st.sampled_from(
+    [
+        {"resourceClaims": [{"name": "d", "resourceClaimName": "device"}]},
+        {"containers": [{"name": "main", "image": "app", "resources": _asked}]},
+        {"containers": [{"name": "main", "image": "app"}]},
+    ]
+)
+
 #: What a plugin is about: pods that are to try it have at least one of these.
 FOCUS: dict[str, st.SearchStrategy[Written]] = {
     "CoexistPolicy": _field("coexistPolicy", st.sampled_from([*[EXCLUSIVE] * 3, "Any", "Neither"])),
@@ -266,6 +285,9 @@ FOCUS: dict[str, st.SearchStrategy[Written]] = {
     "VolumeBinding": _volumes,
     "VolumeRestrictions": _volumes,
     "VolumeZone": _volumes,
+    "DynamicResources": asks_devices,
+    "NodeResourcesFit": asks_devices,
+    "GPUAware": asks_devices,
 }
 
 
@@ -418,8 +440,48 @@ STORAGE = (
 )
 
 
+GPU = "example.com/gpu"
+devices: st.SearchStrategy[DeviceObject] = st.sampled_from(
+    [
+        device_class(extendedResourceName=GPU),
+        device_class(),
+        device_class("other", extendedResourceName=GPU),
+        resource_slice("n0", 2),
+        resource_slice("n0", 0),
+        resource_slice("n1", 1),
+        resource_slice("shared", 2, allNodes=True),
+        claim("device"),
+        claim("device", request(class_name="other")),
+        holding("device", result("n0", "gpu-0")),
+        holding("taken", result("n0", "gpu-1")),
+        holding("taken", result("shared", "gpu-0")),
+    ]
+)
+_more_devices = st.lists(devices, max_size=4)
+
+
+def about_devices(focus: str) -> bool:
+    return focus in ("DynamicResources", "GPUAware", "NodeResourcesFit")
+
+
 def about_volumes(focus: str) -> bool:
     return "Volume" in focus
+
+
+@cache
+@st.composite
+def _furnishings(draw: st.DrawFn, focus: str) -> list[StorageObject | DeviceObject]:
+    """The volumes, or the devices, that a plugin is about."""
+    if about_volumes(focus):
+        return [*STORAGE, *draw(_more_storage)]
+    return [*draw(_more_devices)] if about_devices(focus) else []
+
+
+def _put(made: Cluster, thing: StorageObject | DeviceObject) -> None:
+    if isinstance(thing, ResourceClaim | DeviceClass | ResourceSlice):
+        made.put_device(thing)
+    else:
+        made.put_storage(thing)
 
 
 @cache
@@ -432,9 +494,8 @@ def clusters(draw: st.DrawFn, least: int = 1, focus: str = "") -> Cluster:
         made.put_node(draw(nodes(name)))
     for item in draw(_workloads):
         made.put_workload(item)
-    if about_volumes(focus):
-        for thing in (*STORAGE, *draw(_more_storage)):
-            made.put_storage(thing)
+    for thing in draw(_furnishings(focus)):
+        _put(made, thing)
     for each in draw(placed_pods(NAMES[:count], focus)):
         made.put_pod(each)
     for name, disk in draw(known_disks(focus)).items():

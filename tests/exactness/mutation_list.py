@@ -692,13 +692,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "figures tell filters alike that are not",
         PARTS,
-        "all(each.plugin.reads_figures_only for each in self.filters)",
-        "True",
+        "reads_figures(each.plugin, each.watch) for each in self.filters",
+        "True for each in self.filters",
     ),
     Mutation(
         "figures tell scores alike that are not",
         PARTS,
-        "each.is_plain and each.plugin.reads_figures_only for each in self.columns",
+        "each.is_plain and reads_figures(each.plugin, each.watch) for each in self.columns",
         "True for each in self.columns",
     ),
     Mutation(

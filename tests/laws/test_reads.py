@@ -20,14 +20,16 @@ from moorage.plugins.topology_spread.pod_topology_spread import PodTopologySprea
 from moorage.plugins.volumes.volume_binding import VolumeBinding
 from moorage.testing import check_reads, collect_answers
 from tests.builders import cluster, node, pod
-from tests.laws.answers import EITHER, build
+from tests.laws.answers import EITHER, build, variants
 from tests.storage_builders import claiming, pv, pvc, storage_class
 from tests.strategies import (
     NAMES,
+    about_devices,
     about_disks,
     about_volumes,
     clusters,
     csi_nodes,
+    devices,
     disk_annotations,
     disks,
     metadata,
@@ -62,6 +64,10 @@ STORAGE_ASPECTS = {
     "storage gone": Change.VOLUMES | Change.STORAGE,
     "limits": Change.ATTACH_LIMITS,
 }
+DEVICE_ASPECTS = {
+    "device": Change.CLASSES | Change.SLICES | Change.CLAIMS,
+    "device gone": Change.CLASSES | Change.SLICES | Change.CLAIMS,
+}
 DISK_ASPECTS = {
     "disk": Change.EXTENDED,
     "disk gone": Change.EXTENDED,
@@ -73,7 +79,8 @@ def telling(kind: type[Plugin], watched: int) -> list[str]:
     """The changes that can show a dependency which is not declared."""
     volumes = STORAGE_ASPECTS if about_volumes(kind.name) else {}
     disks = DISK_ASPECTS if about_disks(kind.name) else {}
-    aspects = {**ASPECTS, **volumes, **disks}
+    devices = DEVICE_ASPECTS if about_devices(kind.name) else {}
+    aspects = {**ASPECTS, **volumes, **disks, **devices}
     read = [aspect for aspect, change in aspects.items() if change & watched]
     if kind.scope is Scope.ROW:
         # What is read of one row must not be read of another.
@@ -91,14 +98,28 @@ def change(made: Cluster, data: st.DataObject, what: str, focus: str) -> None:
             _change_pod(made, data, what)
         case "nominate":
             made.nominate(data.draw(pods("nominated", focus=focus)), "n0")
+        case "device" | "device gone":
+            _change_devices(made, data, what)
         case "namespace" | "service" | "storage" | "storage gone" | "limits" | "disk" | "disk gone":
             _change_surroundings(made, data, what)
-        case "add node":
-            made.put_node(data.draw(nodes("new")))
-        case "remove node":
-            made.remove_node(data.draw(st.sampled_from(NAMES[:4])))
+        case "add node" | "remove node":
+            _change_membership(made, data, what)
         case _:
             _change_node(made, data, what)
+
+
+def _change_membership(made: Cluster, data: st.DataObject, what: str) -> None:
+    if what == "add node":
+        made.put_node(data.draw(nodes("new")))
+    else:
+        made.remove_node(data.draw(st.sampled_from(NAMES[:4])))
+
+
+def _change_devices(made: Cluster, data: st.DataObject, what: str) -> None:
+    if what == "device":
+        made.put_device(data.draw(devices))
+    else:
+        made.remove_device(data.draw(devices))
 
 
 def _change_node(made: Cluster, data: st.DataObject, field: str) -> None:
@@ -145,7 +166,7 @@ def _change_pod(made: Cluster, data: st.DataObject, what: str) -> None:
 @given(data=st.data())
 @settings(max_examples=20)
 def test_what_is_not_read_changes_no_answer(kind: type[Plugin], data: st.DataObject) -> None:
-    plugin = build(kind)
+    plugin = data.draw(st.sampled_from(variants(kind)))
     made = data.draw(clusters(least=2, focus=kind.name))
     asks = data.draw(pods(focus=kind.name))
     for _ in range(6):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster.changes import leave_out
 from moorage.cluster.devices.device_classes import IMPLICIT
 from moorage.cluster.labels import ABSENT
 from moorage.documents.errors import child, item
@@ -183,7 +184,7 @@ class NodeResourcesFit(
         return self._args.ignores(resource)
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
-        return self.reads if may_use_devices(pod) else _OF_NODES
+        return self.reads if may_use_devices(pod) else leave_out(self.reads, _OF_DEVICES)
 
     def sees(self, prepared: Need, nodes: Nodes) -> Change:
         return Change.REQUESTED
