@@ -16,6 +16,7 @@ from moorage.cluster import Cluster, HandleRegistry, Nodes
 from moorage.cluster.extended.resources import extended_figures
 from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
 from moorage.objects.device import DeviceClass, ResourceSlice
+from moorage.objects.device_taint_rule import DeviceTaintRule
 from moorage.objects.node import ZONE, Node
 from moorage.objects.pod import Pod
 from moorage.objects.resource_claim import DeviceObject, ResourceClaim
@@ -478,7 +479,7 @@ def _furnishings(draw: st.DrawFn, focus: str) -> list[StorageObject | DeviceObje
 
 
 def _put(made: Cluster, thing: StorageObject | DeviceObject) -> None:
-    if isinstance(thing, ResourceClaim | DeviceClass | ResourceSlice):
+    if isinstance(thing, ResourceClaim | DeviceClass | ResourceSlice | DeviceTaintRule):
         made.put_device(thing)
     else:
         made.put_storage(thing)

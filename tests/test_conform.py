@@ -25,7 +25,7 @@ NOT_COPIED = frozenset({"gang-images"})
 
 
 def test_there_are_recordings() -> None:
-    assert len(RECORDED) == 23
+    assert len(RECORDED) == 24
     assert len(RECORDED_FROM_NEW) == 2
 
 

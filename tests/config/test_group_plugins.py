@@ -12,9 +12,6 @@ from tests.config.fakes import KNOWN, loaded, off, on, refused
 
 NEW = VERSIONS[-1]
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
-SCORES = (
-    "placementScore: must enable NodeResourcesFit, PodGroupPodsCount with weight 1 in Moorage, got "
-)
 
 
 def fixed(name: str, gate: str) -> str:
@@ -75,22 +72,6 @@ def test_what_the_engine_does_may_be_enabled(
             ],
             id="generator",
         ),
-        pytest.param({"placementScore": off("*")}, [f"{SCORES}none"], id="scores of domains"),
-        pytest.param(
-            {"multiPoint": off("PodGroupPodsCount")},
-            [f"{SCORES}NodeResourcesFit with weight 1"],
-            id="count",
-        ),
-        pytest.param(
-            {"placementScore": on(NodeResourcesFit=2)},
-            [f"{SCORES}NodeResourcesFit with weight 2, PodGroupPodsCount with weight 1"],
-            id="weight",
-        ),
-        pytest.param(
-            {"multiPoint": on(NodeResourcesFit=3)},
-            [f"{SCORES}NodeResourcesFit with weight 3, PodGroupPodsCount with weight 1"],
-            id="weight at all points",
-        ),
         pytest.param(
             {"podGroupPostFilter": on("ImageLocality")},
             [
@@ -134,5 +115,30 @@ def test_since_1_37_room_for_groups_is_made_by_plugins_of_their_own(
     assert (chosen and [plugin.name for plugin in chosen]) == found
 
 
-def test_domains_are_scored_by_their_members_only_where_nothing_looks_at_resources() -> None:
-    loaded({"plugins": {"multiPoint": off("NodeResourcesFit")}}, gates=FeatureGates(NEW, **GATES))
+@pytest.mark.parametrize(
+    ("plugins", "weights"),
+    [
+        pytest.param({}, {"NodeResourcesFit": 1, "PodGroupPodsCount": 1}, id="default"),
+        pytest.param({"placementScore": off("*")}, {}, id="none"),
+        pytest.param({"multiPoint": off("PodGroupPodsCount")}, {"NodeResourcesFit": 1}, id="one"),
+        pytest.param(
+            {"multiPoint": off("NodeResourcesFit")}, {"PodGroupPodsCount": 1}, id="the other"
+        ),
+        pytest.param(
+            {"placementScore": on(NodeResourcesFit=2)},
+            {"NodeResourcesFit": 2, "PodGroupPodsCount": 1},
+            id="a weight",
+        ),
+        pytest.param(
+            {"multiPoint": on(NodeResourcesFit=3)},
+            {"NodeResourcesFit": 3, "PodGroupPodsCount": 1},
+            id="a weight at all points",
+        ),
+    ],
+)
+def test_topology_domains_are_scored_by_the_configured_weights(
+    plugins: dict[str, Any], weights: dict[str, int]
+) -> None:
+    read = loaded({"plugins": plugins}, gates=FeatureGates(NEW, **GATES))
+
+    assert read.profiles[0].placement_weights == weights

@@ -78,3 +78,19 @@ def test_an_extended_resource_fills_a_domain_only_for_gangs_that_ask_for_it(
     )
 
     assert place(driver, "g") == {chosen}
+
+
+@pytest.mark.parametrize(
+    ("name", "where"), [("NodeResourcesFit", {"n3"}), ("PodGroupPodsCount", {"n1", "n2"})]
+)
+def test_the_weights_of_the_configuration_decide_between_domains(
+    name: str, where: set[str]
+) -> None:
+    """One domain takes more of the members, the other is fuller."""
+    nodes = rack("n1", "a", cpu=4), rack("n2", "a", cpu=4), rack("n3", "b", cpu=4)
+    plugins = {"placementScore": {"enabled": [{"name": name, "weight": 9}]}}
+    profile = {"schedulerName": "default-scheduler", "plugins": plugins}
+    pods = pod("full", cpu=1, node="n3"), *members("g", 4, cpu=1)
+    driver = drive_gangs(*nodes, gang("g", 1, topology_key="rack"), *pods, profiles=[profile])
+
+    assert place(driver, "g") <= where

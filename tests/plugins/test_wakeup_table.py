@@ -17,7 +17,7 @@ from moorage.objects.node import ZONE
 from moorage.objects.pod import Pod
 from moorage.plugins import BUILTIN
 from tests.builders import node, pod
-from tests.device_builders import claim, device_class, holding, resource_slice, result
+from tests.device_builders import claim, device_class, holding, resource_slice, result, taint_rule
 from tests.laws.answers import build
 from tests.plugins.asking import wakes
 from tests.storage_builders import (
@@ -100,6 +100,8 @@ REGISTERED: dict[str, dict[Resource, Action]] = {
         Resource.RESOURCE_SLICE: Action.ADD | Action.UPDATE,
         # That a claim is gone counts from kube-scheduler 1.37 on.
         Resource.RESOURCE_CLAIM: Action.ADD | Action.UPDATE | Action.DELETE,
+        # A rule that comes only takes devices away.
+        Resource.DEVICE_TAINT_RULE: Action.UPDATE | Action.DELETE,
         Resource.UNSCHEDULED_POD: Action.UPDATE_POD_GENERATED_CLAIM,
     },
     "NodeDeclaredFeatures": {
@@ -398,6 +400,9 @@ case(DRA, "labels change", NODE, LABEL, PLAIN, HDD, SSD, wakes=True)
 case(DRA, "it offers more", NODE, ALLOCATABLE, PLAIN, SMALL, LARGE, wakes=True)
 case(DRA, "a class comes", CLASSES, ADD, PLAIN, None, UNNAMED, wakes=True)
 case(DRA, "devices come", SLICES, ADD, PLAIN, None, resource_slice("n"), wakes=True)
+RULES = Resource.DEVICE_TAINT_RULE
+case(DRA, "a taint goes", RULES, DELETE, PLAIN, taint_rule("r"), None, wakes=True)
+case(DRA, "a taint comes", RULES, ADD, PLAIN, None, taint_rule("r"), wakes=False)
 case(DRA, "devices are free", RESOURCE_CLAIM, UPDATE, PLAIN, HELD, FREE, wakes=True)
 case(DRA, "they are taken", RESOURCE_CLAIM, UPDATE, PLAIN, FREE, HELD, wakes=False)
 case(DRA, "a claim with some goes", RESOURCE_CLAIM, DELETE, PLAIN, HELD, None, wakes=True)

@@ -145,6 +145,8 @@ class ProfileConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     #: Every plugin enabled at any point; None for one that takes no args.
     args: Mapping[str, msgspec.Struct | None]
     gangs: GangPolicy = GangPolicy()
+    #: The weights by which topology domains are scored for groups, by plugin; None for the default.
+    placement_weights: Mapping[str, int] | None = None
 
 
 class Configuration(SchedulerSettings, frozen=True, kw_only=True):

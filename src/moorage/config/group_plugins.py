@@ -6,7 +6,7 @@ the engine does; only the plugins that make room for groups can be chosen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from moorage.documents.errors import describe
@@ -59,23 +59,15 @@ def find_group_problems(points: Points, gates: FeatureGates) -> Iterator[tuple[s
         for point in sorted(_EXTENDS[_GANG]):
             if _GANG not in _names(points, point):
                 yield point, _refuse(_GANG, "GenericWorkload")
-    if gates["TopologyAwareWorkloadScheduling"]:
-        if not points["placementGenerate"]:
-            yield "placementGenerate", _refuse(_GENERATOR, "TopologyAwareWorkloadScheduling")
-        yield from _find_other_scores(points)
+    if gates["TopologyAwareWorkloadScheduling"] and not points["placementGenerate"]:
+        yield "placementGenerate", _refuse(_GENERATOR, "TopologyAwareWorkloadScheduling")
 
 
-def _find_other_scores(points: Points) -> Iterator[tuple[str, str]]:
-    """Yields whether domains are to be scored by other plugins than the engine scores them by."""
-    runs = {plugin.name for point in POINTS for plugin in points[point]}
-    wanted = {name: 1 for name in (_FIT, _COUNT) if name in runs | {_COUNT}}
-    found = {plugin.name: plugin.weight for plugin in points["placementScore"]}
-    if found != wanted:
-        weighted = [f"{name} with weight {weight}" for name, weight in found.items()]
-        yield (
-            "placementScore",
-            f"must enable {_list(wanted)} with weight 1 in Moorage, got {_list(weighted)}",
-        )
+def find_placement_weights(points: Points, gates: FeatureGates) -> dict[str, int] | None:
+    """Returns the weights by which topology domains are scored; None where that is no choice."""
+    if not gates["TopologyAwareWorkloadScheduling"]:
+        return None
+    return {plugin.name: plugin.weight for plugin in points["placementScore"]}
 
 
 def _refuse(name: str, gate: str) -> str:
@@ -86,7 +78,3 @@ def _refuse(name: str, gate: str) -> str:
 
 def _names(points: Points, point: str) -> list[str]:
     return [plugin.name for plugin in points[point]]
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"

@@ -31,6 +31,7 @@ from .group_plugins import (
     Points,
     drop_group_plugins,
     find_group_problems,
+    find_placement_weights,
 )
 from .plugin_sets import (
     ALL,
@@ -176,12 +177,14 @@ class ProfileReader:
     def read(self, written: ProfileDocument, path: str) -> ProfileConfiguration:
         conversion.check(written, path, self.problems)
         points = self._points(without_coscheduling(written.plugins), child(path, "plugins"))
+        runs = drop_group_plugins(points, self.gates)
         own = written.percentage_of_nodes_to_score
         return ProfileConfiguration(
             scheduler_name=written.scheduler_name or "",
             percentage_of_nodes_to_score=self.percentage if own is None else own,
-            points=points,
-            args=self._args(written, points, child(path, "pluginConfig")),
+            points=runs,
+            placement_weights=find_placement_weights(points, self.gates),
+            args=self._args(written, runs, child(path, "pluginConfig")),
             gangs=written.gangs,
         )
 
@@ -198,7 +201,7 @@ class ProfileReader:
         self.problems.add_found(_find_conflicts(points, path))
         for point, message in find_group_problems(points, self.gates):
             self.problems.add(child(path, point), message)
-        return drop_group_plugins(points, self.gates)
+        return points
 
     def _find_extending(self, point: str) -> frozenset[str]:
         return frozenset(name for name, plugin in self.known.items() if point in plugin.points)

@@ -67,6 +67,8 @@ class Profile:
     observer: Observer = UNOBSERVED
     #: How groups of pods are treated.
     gangs: GangPolicy = _DEFAULT_GANGS
+    #: The weights by which topology domains are scored for groups, by plugin; None for the default.
+    placement_weights: Mapping[str, int] | None = None
     #: It tells the profile from all others. Templates of pods note it, and places of plugins,
     #: because they are not searched for cycles: what they refer to would never be freed.
     number: int = field(default_factory=lambda: next(_numbers), init=False, compare=False)
@@ -100,6 +102,7 @@ class Profile:
             configuration.points,
             observer,
             configuration.gangs,
+            configuration.placement_weights,
         )
 
     @cached_property

@@ -72,6 +72,8 @@ FACETS: Mapping[str, Mapping[str, Kinds]] = {
         "budgets": (Change.BUDGETS,),
         "": (Change.NAMESPACES | Change.SERVICES | Change.BUDGETS,),
     },
+    # Read only of pods whose claims have devices in flight, which are decided one by one.
+    "groups": {"": (Change.CLAIMS,)},
     "storage": {"": _OF_STORAGE},
     "csi_nodes": {"": (Change.ATTACH_LIMITS, *_OF_STORAGE)},
     "devices": {

@@ -38,6 +38,8 @@ class DomainQuestion(NamedTuple):
     #: How many members have a node already, and how many must.
     scheduled: int
     needed: int
+    #: The weights of how full a domain is, and of its share of members.
+    weights: tuple[int, int] = (1, 1)
 
     def find_enough(self, counts: Numbers) -> NDArray[np.intp]:
         """Returns the positions of the domains that take enough members."""
@@ -59,8 +61,9 @@ def choose_domain(
     added = counts * np.array(amounts, np.int64).reshape(len(amounts), 1)
     fullness = measure_fullness(domains, added, question.resources, nodes, question.key)[enough]
     shares = share_members(question.scheduled + counts[enough])
+    of_fullness, of_members = question.weights
     # The first of the best, by name.
-    return int(enough[int((fullness + shares).argmax())])
+    return int(enough[int((of_fullness * fullness + of_members * shares).argmax())])
 
 
 def share_members(counts: Numbers) -> Numbers:

@@ -78,9 +78,10 @@ def score_domains(
     ]
     amounts = np.array(added, np.int64).reshape(len(added), len(domains))
     fullness = measure_fullness(domains, amounts, resources, nodes)
+    of_fullness, of_members = _find_weights(profile)
     for result, full, share in zip(results, fullness, share_members(counts), strict=True):
-        scores = {} if counter is None else {counter.name: int(full)}
-        result.scores = {**scores, _MEMBERS: int(share)}
+        scores = {} if counter is None else {counter.name: of_fullness * int(full)}
+        result.scores = {**scores, _MEMBERS: of_members * int(share)}
 
 
 def ask_about_domains(
@@ -93,7 +94,16 @@ def ask_about_domains(
         scored_resources(profile),
         scheduled,
         group.min_count,
+        _find_weights(profile),
     )
+
+
+def _find_weights(profile: Profile) -> tuple[int, int]:
+    """Returns the weights of how full a domain is, and of its share of members."""
+    weights, counter = profile.placement_weights, find_room_counter(profile)
+    if weights is None:
+        return 1, 1
+    return 0 if counter is None else weights.get(counter.name, 0), weights.get(_MEMBERS, 0)
 
 
 def scored_resources(profile: Profile) -> Mapping[str, int]:
