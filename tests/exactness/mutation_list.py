@@ -21,6 +21,7 @@ STATISTICS = "src/moorage/engine/classes/statistics.py"
 SETTINGS = "src/moorage/engine/settings.py"
 REMEDIES = "src/moorage/engine/remedies.py"
 ATTEMPTS = "src/moorage/engine/attempts.py"
+ROW_VIEW = "src/moorage/cluster/row_view.py"
 CHANGES = "src/moorage/cluster/changes.py"
 CLUSTER = "src/moorage/cluster/cluster.py"
 NODE_ROWS = "src/moorage/cluster/node_rows.py"
@@ -193,8 +194,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "everything is explained",
         CLASSES,
-        "changed is not None and changed.keys() <= {kept.last_row}",
-        "True",
+        "return changed.rows.keys() <= {kept.last_row}",
+        "return True",
     ),
     Mutation(
         "nobody counts the place before",
@@ -329,14 +330,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "failures outlive the log",
         FAILURES,
-        "        if changes is None:\n            return False\n",
-        "        if changes is None:\n            return True\n",
+        "        if changed is None:\n            return False\n",
+        "        if changed is None:\n            return True\n",
     ),
     Mutation(
         "failures ignore how many nodes there are",
         FAILURES,
-        "union & _MEMBERSHIP\n            or everywhere",
-        "everywhere",
+        "union & _MEMBERSHIP\n            or changed.everywhere",
+        "changed.everywhere",
     ),
     Mutation(
         "failures ignore nominated pods",
@@ -457,32 +458,27 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a class that lags behind goes on",
         POD_CLASS,
-        "        if found is None or found[1] & _MEMBERSHIP:\n",
-        "        found = found or ({}, 0, 0)\n        if found[1] & _MEMBERSHIP:\n",
+        "        if changed is None or changed.everywhere & _MEMBERSHIP:\n",
+        "        changed = changed or Changed.of({})\n"
+        "        if changed.everywhere & _MEMBERSHIP:\n",
     ),
     Mutation(
         "nodes that come and go are not seen",
         POD_CLASS,
-        "if found is None or found[1] & _MEMBERSHIP:",
-        "if found is None:",
-    ),
-    Mutation(
-        "the newest change is taken for one of a row",
-        POD_CLASS,
-        "if row == EVERYWHERE or kinds & self._beyond_watch:",
-        "if row == EVERYWHERE:",
+        "if changed is None or changed.everywhere & _MEMBERSHIP:",
+        "if changed is None:",
     ),
     Mutation(
         "a change everywhere is taken for one of a row",
-        POD_CLASS,
-        "if row == EVERYWHERE or kinds & self._beyond_watch:",
-        "if kinds & self._beyond_watch:",
+        ROW_VIEW,
+        "newest is not None and newest[0] != EVERYWHERE:",
+        "newest is not None:",
     ),
     Mutation(
         "only the newest of several changes is seen",
-        POD_CLASS,
-        "if log.generation - self.generation != 1 or log.newest is None:",
-        "if log.newest is None:",
+        ROW_VIEW,
+        "if now - generation == 1 and newest is not None",
+        "if newest is not None",
     ),
     Mutation(
         "the last change before a restart is taken for the newest",
@@ -607,14 +603,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "changes everywhere are not seen by row plugins",
         POD_CLASS,
-        "if self._far_watch & union or self._near_watch & everywhere:",
+        "if self._far_watch & union or self._near_watch & changed.everywhere:",
         "if self._far_watch & union:",
     ),
     Mutation(
         "scores that reach far are kept",
         POD_CLASS,
-        "if self._far_watch & union or self._near_watch & everywhere:",
-        "if self._near_watch & everywhere:",
+        "if self._far_watch & union or self._near_watch & changed.everywhere:",
+        "if self._near_watch & changed.everywhere:",
     ),
     Mutation(
         "rows stay unscored while many change at once",

@@ -280,8 +280,6 @@ class PodClass:
         self._wide_watch = unite(
             (*(each.watch for each in self.wide_filters), *(each.watch for each in self.relative))
         )
-        # The kinds of change that concern more than the row that changed.
-        self._beyond_watch = self._wide_watch | self._stances.watch | self._far_watch
         wide = sum(each.prepared is not None for each in self.wide_filters)
         self._active_scores = self.relative.count_active()
         per_row = _ROW_BYTES + _COLUMN_BYTES * len(self.columns) + _WIDE_BYTES * wide
