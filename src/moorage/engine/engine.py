@@ -122,7 +122,9 @@ class Engine:
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish, version)
         pending = self._intake.pending
         binders = tuple(each for each in configuration.extenders if each.bind_verb)
-        self._attempts = Attempts(self.cluster, self.queue, pending, self._emit, observer, binders)
+        self._attempts = Attempts(
+            self.cluster, self.queue, pending, self._emit, observer, self._find_alike, binders
+        )
         self._consultations = Consultations(
             configuration, self.queue, self._attempts, pending, self._emit, self._give_up
         )
@@ -131,7 +133,7 @@ class Engine:
         self._answers: deque[Event] = deque()
         #: Receives these answers instead, as events for `handle`.
         self.on_answer: Callable[[Event], None] = self._answers.append
-        self._connect_attempts()
+        self._attach_permits()
         self._fence = Fence(
             self.cluster,
             self.queue,
@@ -488,9 +490,8 @@ class Engine:
         broke = make_error(f'running QueueSort plugin "{plugin.name}"', error)
         self._emit(Report("", f"{broke}; pods are ordered by priority and age from now on"))
 
-    def _connect_attempts(self) -> None:
-        """Lets attempts ask which pods are alike, and lets plugins give permits."""
-        self._attempts.find_alike = self._find_alike
+    def _attach_permits(self) -> None:
+        """Lets plugins give permits."""
         for profile in self.profiles.values():
             for plugin in profile.permit:
                 tell = PluginPermits(
