@@ -16,6 +16,7 @@ from moorage.cluster.storage.objects import Storage
 from moorage.cluster.storage.use import VolumeUse
 from moorage.cluster.tally import Tallies
 from moorage.engine.actions import Report
+from moorage.engine.attempts import Attempts
 from moorage.engine.classes.classes import Classes
 from moorage.engine.events import BindingFailed, Bound
 from moorage.objects.decode import from_builtins
@@ -297,3 +298,28 @@ def test_volumes_that_are_decided_upon_stay_so(monkeypatch: pytest.MonkeyPatch) 
     assert run.engine.cluster.nodes.storage.reservation("default/p") == before
     assert run.engine.cluster.is_assumed("default/p")
     expect_caught(run, Pod=1)
+
+
+@pytest.mark.parametrize("error", [OverflowError("a failpoint"), SystemExit(3)])
+def test_what_an_attempt_reused_is_forgotten_when_it_raises(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = driver(node("one", cpu=4), *(pod(name, cpu=1) for name in "abc"))
+    run.step(3)
+    (classes,) = run.engine.classes.values()
+    assert len(classes) == 1
+
+    def conclude(*asked: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Attempts, "conclude", conclude)
+    run.apply(pod("d", cpu=1))
+    taken = run.step()
+
+    assert len(classes) == 0
+    assert run.engine.caught == {"attempt": 1}
+    assert type(error).__name__ in conditions(taken)["d"].message
+    monkeypatch.undo()
+    run.apply(pod("e", cpu=1))
+    assert bindings(run.step()) == {"e": "one"}
+    engines.remove(run.engine)

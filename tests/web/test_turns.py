@@ -7,7 +7,14 @@ from collections.abc import Generator
 
 import pytest
 
-from moorage.web.engine_reads import MOST_WAITING, Busy, KeptAnswers, PacedRunner, at_once
+from moorage.web.engine_reads import (
+    MOST_WAITING,
+    Busy,
+    KeptAnswers,
+    PacedRunner,
+    at_once,
+    in_slices,
+)
 
 
 class Time:
@@ -116,3 +123,11 @@ async def test_work_in_steps_is_paid_for_as_a_whole() -> None:
     assert await turns.run(steps()) == 7
     await turns.run(at_once(lambda: None))
     assert time.slept == [0.0, 0.54]
+
+
+async def test_a_plugin_that_exits_ends_what_is_read_and_not_the_loop() -> None:
+    def exits() -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(RuntimeError, match="a plugin exits: 3"):
+        await in_slices(at_once(exits))

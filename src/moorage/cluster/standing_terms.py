@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from moorage.objects.per_template import once_per_template
 from moorage.objects.placement_rules import AffinityTerm, Terms
 from moorage.objects.pod import Pod
+from moorage.objects.pod_spec import PodSpec
 from moorage.objects.selector import Labels
 
 from .label_index import LabelKeys, SelectorIndex
@@ -106,11 +108,17 @@ def _find_keys(pod: Pod) -> tuple[StandingKey, ...]:
     """Returns what the terms of a pod are counted by; found out once per template and namespace."""
     if pod.spec.affinity is None:
         return ()
-    by_namespace = pod.spec.__dict__.setdefault("_standing_keys", {})
-    known: tuple[StandingKey, ...] | None = by_namespace.get(pod.namespace)
+    by_namespace = _known_keys(pod.spec)
+    known = by_namespace.get(pod.namespace)
     if known is None:
         known = by_namespace[pod.namespace] = tuple(_keys(pod.terms))
     return known
+
+
+@once_per_template
+def _known_keys(spec: PodSpec) -> dict[str, tuple[StandingKey, ...]]:
+    """Returns the keys of a template that are known so far, by namespace."""
+    return {}
 
 
 def _keys(terms: Terms) -> Iterator[StandingKey]:

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from moorage.objects.coexist import GROUP
 from moorage.objects.held import Held
+from moorage.objects.per_template import once_per_template
 from moorage.objects.pod import Pod
+from moorage.objects.pod_spec import PodSpec
 from moorage.objects.resources import PODS
 
 from .arrays import Sums, grow_to
@@ -133,20 +135,18 @@ def find_retold(known: Pod, seen: Pod) -> int:
 
 def pod_change(pod: Pod) -> int:
     """Returns what the coming or going of a pod changes on its row; found out once per template."""
-    known = pod.spec.__dict__.get("_change")
-    if known is None:
-        known = pod.spec.__dict__["_change"] = _spec_change(pod)
-    return known | coexistence_change(pod)
+    return _spec_change(pod.spec) | coexistence_change(pod)
 
 
-def _spec_change(pod: Pod) -> int:
+@once_per_template
+def _spec_change(spec: PodSpec) -> int:
     """Returns what the coming or going of a pod of this template changes on its row."""
     kinds = _ANY_POD
-    if pod.spec.host_ports:
+    if spec.host_ports:
         kinds |= _PORTS
-    if pod.spec.volumes:
+    if spec.volumes:
         kinds |= _VOLUMES
-    if pod.terms:
+    if spec.has_terms:
         kinds |= _TERMS
     return kinds
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -56,34 +57,26 @@ _RESULTS = {
 }
 
 
+@dataclass(eq=False)
 class Attempts:
     """All attempts that are under way, and the preemptions that failed ones began."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        queue: Queue,
-        pending: Mapping[str, Pod],
-        emit: Callable[[Action], None],
-        observer: Observer,
-        binders: Sequence[Extender] = (),
-    ) -> None:
-        """`binders` are the extenders that bind pods, as far as they are interested."""
-        self._cluster = cluster
-        self._binders = binders
-        self._queue = queue
-        self._pending = pending
-        self._emit = emit
-        self._observer = observer
+    _cluster: Cluster
+    _queue: Queue
+    _pending: Mapping[str, Pod]
+    _emit: Callable[[Action], None]
+    _observer: Observer
+    #: Returns what a pod that fits nowhere shares with others that do not either.
+    _find_alike: Callable[[Profile, Pod], SharedFailure | None]
+    #: The extenders that bind pods, as far as they are interested.
+    _binders: Sequence[Extender]
+
+    def __post_init__(self) -> None:
         self._placements: dict[str, Placement] = {}
         #: Those that wait for a permit or for what was written, by the uid of the pod.
         self.waiting: dict[str, Placement] = {}
-        self.evictions = Evictions(queue, emit, observer)
+        self.evictions = Evictions(self._queue, self._emit, self._observer)
         self.preemptions = PreemptionLog()
-        #: Says what a pod that fits nowhere shares with others that do not either.
-        self.find_alike: Callable[[Profile, Pod], SharedFailure | None] = lambda _profile, _pod: (
-            None
-        )
         #: How often pods of each profile were too costly to be decided.
         self.too_costly: Counter[str] = Counter()
 
@@ -215,7 +208,7 @@ class Attempts:
         before = self._cluster.nodes.nominations.node_of(pod)
         self._nominate(pod, failure)
         nominated = before or self._cluster.nodes.nominations.node_of(pod)
-        alike = self.find_alike(profile, pod) if failure.is_shared and not nominated else None
+        alike = self._find_alike(profile, pod) if failure.is_shared and not nominated else None
         attempt = FailedAttempt(
             failure.rejectors,
             failure.pending,

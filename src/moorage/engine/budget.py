@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from moorage.cluster import Cluster
 from moorage.objects.node_selector import NodeSelectorTerm
+from moorage.objects.per_template import once_per_template
 from moorage.objects.placement_rules import PodAffinity, PodAffinityTerm
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
@@ -100,14 +101,14 @@ class Rules:
 
 def is_ordinary(pod: Pod) -> bool:
     """Whether a pod has so few rules that they need not be counted."""
-    known = pod.spec.__dict__.get("_rule_count")
-    if known is None:
-        template = pod.spec.template
-        known = rules_of(template).count
-        if template is not pod.spec:
-            known += _PER_VOLUME * len(pod.spec.volumes or ())
-        pod.spec.__dict__["_rule_count"] = known
-    return known + len(pod.labels) <= FEW_RULES
+    return _count_all(pod.spec) + len(pod.labels) <= FEW_RULES
+
+
+@once_per_template
+def _count_all(spec: PodSpec) -> int:
+    """Returns how many rules a template has."""
+    count = rules_of(spec.template).count
+    return count if spec.template is spec else count + _PER_VOLUME * len(spec.volumes or ())
 
 
 def work(pod: Pod, cluster: Cluster) -> int:
@@ -209,15 +210,13 @@ def delay_after(pod: Pod, cluster: Cluster) -> float:
     return _FIRST_DELAY * min(work(pod, cluster) / MOST_WORK, 1.0)
 
 
+@once_per_template
 def rules_of(spec: PodSpec) -> Rules:
     """Returns the rules of a template; they are counted once."""
-    known: Rules | None = spec.__dict__.get("_rules")
-    if known is None:
-        known = _count_rules(spec) if spec.template is spec else rules_of(spec.template)
-        if spec.volumes:
-            known = replace(known, others=known.others + _PER_VOLUME * len(spec.volumes))
-        spec.__dict__["_rules"] = known
-    return known
+    rules = _count_rules(spec) if spec.template is spec else rules_of(spec.template)
+    if not spec.volumes:
+        return rules
+    return replace(rules, others=rules.others + _PER_VOLUME * len(spec.volumes))
 
 
 def _count_rules(spec: PodSpec) -> Rules:

@@ -17,7 +17,7 @@ from moorage.config import Configuration
 from moorage.framework.attempt import Failed
 from moorage.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from moorage.framework.plugin import Registry
-from moorage.framework.plugin_fence import make_error
+from moorage.framework.plugin_fence import STOPPED, make_error
 from moorage.framework.plugin_start import attach, show_cluster
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, PluginError, Rejected
@@ -122,7 +122,9 @@ class Engine:
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish, version)
         pending = self._intake.pending
         binders = tuple(each for each in configuration.extenders if each.bind_verb)
-        self._attempts = Attempts(self.cluster, self.queue, pending, self._emit, observer, binders)
+        self._attempts = Attempts(
+            self.cluster, self.queue, pending, self._emit, observer, self._find_alike, binders
+        )
         self._consultations = Consultations(
             configuration, self.queue, self._attempts, pending, self._emit, self._give_up
         )
@@ -131,7 +133,7 @@ class Engine:
         self._answers: deque[Event] = deque()
         #: Receives these answers instead, as events for `handle`.
         self.on_answer: Callable[[Event], None] = self._answers.append
-        self._connect_attempts()
+        self._attach_permits()
         self._fence = Fence(
             self.cluster,
             self.queue,
@@ -210,7 +212,7 @@ class Engine:
             else:
                 self._handle_outcome(event, now)
                 return
-        except Exception as error:  # noqa: BLE001 - one object must not stop the scheduler
+        except STOPPED as error:  # one object must not stop the scheduler
             self._fence.catch(event, error, now)
             return
         for each in events:
@@ -278,7 +280,7 @@ class Engine:
                 break
             try:
                 self._attempt(queued, now)
-            except Exception as error:  # noqa: BLE001 - one pod must not stop the scheduler
+            except STOPPED as error:  # one pod must not stop the scheduler
                 self._give_up(queued, error, now)
         while self._answers:
             self.handle(self._answers.popleft(), now)
@@ -307,7 +309,7 @@ class Engine:
         for placement in list(self._attempts.waiting.values()):
             try:
                 self._attempts.look_after(placement, now)
-            except Exception as error:  # noqa: BLE001 - one pod must not stop the others
+            except STOPPED as error:  # one pod must not stop the others
                 self._give_up(placement.queued, error, now)
         self._consultations.look_after(now)
 
@@ -423,7 +425,7 @@ class Engine:
         with self._decider.hold():
             try:
                 return decider.decide(group, members, profile, self.decide_member)
-            except Exception:
+            except STOPPED:
                 self._fence.end_group_attempt([pod.uid for pod in members])
                 raise
 
@@ -434,7 +436,7 @@ class Engine:
             return None
         return self.classes[profile.name].find_alike(pod)
 
-    def _give_up(self, queued: QueuedPod, error: Exception, now: float) -> None:
+    def _give_up(self, queued: QueuedPod, error: BaseException, now: float) -> None:
         """Returns a pod to the queue whose attempt raised an exception of no plugin."""
         if self._groups is not None and isinstance(queued, QueuedGroup):
             self._fence.end_group_attempt(queued.members)
@@ -446,7 +448,7 @@ class Engine:
         try:
             failure = Failure(SCHEDULER_ERROR, describe(error))
             self._attempts.fail(queued, profile, failure, now)
-        except Exception as again:  # noqa: BLE001 - it cannot even be queued
+        except STOPPED as again:  # it cannot even be queued
             self._fence.leave_out(queued.pod, again)
 
     def _vanish(self, pod: Pod, now: float) -> None:
@@ -488,9 +490,8 @@ class Engine:
         broke = make_error(f'running QueueSort plugin "{plugin.name}"', error)
         self._emit(Report("", f"{broke}; pods are ordered by priority and age from now on"))
 
-    def _connect_attempts(self) -> None:
-        """Lets attempts ask which pods are alike, and lets plugins give permits."""
-        self._attempts.find_alike = self._find_alike
+    def _attach_permits(self) -> None:
+        """Lets plugins give permits."""
         for profile in self.profiles.values():
             for plugin in profile.permit:
                 tell = PluginPermits(

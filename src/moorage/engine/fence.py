@@ -14,6 +14,7 @@ from typing import Any
 
 from moorage.cluster import Cluster
 from moorage.cluster.recount import Identity, recount
+from moorage.framework.plugin_fence import STOPPED
 from moorage.objects.pod import Pod
 from moorage.queue import Queue
 
@@ -38,25 +39,25 @@ class Fence:
     #: outcome, or "attempt".
     caught: Counter[str] = field(default_factory=Counter)
 
-    def catch(self, event: Event, error: Exception, now: float) -> None:
+    def catch(self, event: Event, error: BaseException, now: float) -> None:
         """Handles an exception that an event raised."""
         if isinstance(event, Applied | Removed):
             self.leave_out(event.object, error)
         else:
             self._drop_outcome(event, error, now)
 
-    def leave_out(self, item: Any, error: Exception) -> None:
+    def leave_out(self, item: Any, error: BaseException) -> None:
         """Leaves out an object that could not be taken in, until it changes."""
         kind = type(item).__name__
         self._tell(f"{kind} {getattr(item, 'key', '') or item.name}", kind, error)
         try:
             if isinstance(item, Pod):
                 self._forget(item)
-        except Exception as again:  # noqa: BLE001 - the cluster must be put in order all the same
+        except STOPPED as again:  # the cluster must be put in order all the same
             self._report(f"{item.key} is not forgotten", again)
         self._recount(item)
 
-    def _drop_outcome(self, event: Event, error: Exception, now: float) -> None:
+    def _drop_outcome(self, event: Event, error: BaseException, now: float) -> None:
         """Drops an outcome that could not be taken in: its pod is tried again."""
         uid = getattr(event, "preemptor_uid", "") or getattr(event, "uid", "")
         self.caught[type(event).__name__] += 1
@@ -76,6 +77,9 @@ class Fence:
     def end_attempt(self, uid: str) -> None:
         """Ends the placement of a pod whose attempt raised an exception."""
         self.caught["attempt"] += 1
+        for each in self.classes:
+            # What it reused may be up to date in part.
+            each.forget()
         self._take_back(uid)
 
     def end_group_attempt(self, uids: Iterable[str]) -> None:
@@ -113,15 +117,15 @@ class Fence:
             if kind == Pod.__name__:
                 self.attempts.drop(name)
 
-    def _tell(self, what: str, kind: str, error: Exception) -> None:
+    def _tell(self, what: str, kind: str, error: BaseException) -> None:
         self.caught[kind] += 1
         self._report(f"{what} is left out until it changes", error)
 
-    def _report(self, what: str, error: Exception) -> None:
+    def _report(self, what: str, error: BaseException) -> None:
         self.emit(Report("", f"{what}: {describe(error)}"))
 
 
-def describe(error: Exception) -> str:
+def describe(error: BaseException) -> str:
     """Describes an exception and where it was raised."""
     frames = extract_tb(error.__traceback__)
     where = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum, auto
-from typing import NamedTuple
 
 import msgspec
 
 from moorage.cluster import Nodes
-from moorage.framework.calls import ask_is_prepared, ask_permit, ask_prepare, ask_reserve, ask_skips
+from moorage.framework.calls import ask_is_prepared, ask_permit, ask_prepare, ask_reserve
 from moorage.framework.device_writes import DeviceWrites
 from moorage.framework.observe import (
     ERROR,
@@ -35,6 +34,7 @@ from moorage.framework.status import Code, PluginError, Rejected, check_text
 from moorage.objects.pod import Pod
 from moorage.queue import QueuedPod
 
+from .concerned import find_concerned
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, refusal
 from .events import Event, PermitRefused, Permitted
 
@@ -111,33 +111,10 @@ class PluginPermits(PendingPermits):
         self._tell(PermitRefused(uid, self._plugin, message))
 
 
-class _ConcernedPlugins(NamedTuple):
-    """The places of the plugins of a profile that do not skip the pods of a template."""
-
-    profile_number: int
-    reserve: tuple[int, ...]
-    pre_bind: tuple[int, ...]
-
-
-def _find_concerned(placement: Placement) -> _ConcernedPlugins:
-    profile, pod = placement.profile, placement.pod
-    known: _ConcernedPlugins | None = pod.spec.__dict__.get("_concerned")
-    if known is None or known.profile_number != profile.number:
-        plugins = dict.fromkeys((*profile.reserve, *profile.pre_bind))
-        skipping = {each for each in plugins if ask_skips(each, pod)}
-        known = _ConcernedPlugins(
-            profile.number,
-            tuple(at for at, each in enumerate(profile.reserve) if each not in skipping),
-            tuple(at for at, each in enumerate(profile.pre_bind) if each not in skipping),
-        )
-        pod.spec.__dict__["_concerned"] = known
-    return known
-
-
 def reserve(placement: Placement, nodes: Nodes, observer: Observer) -> Failure | None:
     """Asks the reserve plugins to reserve what the pod needs; the first refusal counts."""
     try:
-        places = _find_concerned(placement).reserve
+        places = find_concerned(placement.pod, placement.profile).reserve
     except PluginError as error:
         return Failure(SCHEDULER_ERROR, str(error))
     if not places and not observer.is_sampling:
@@ -216,7 +193,7 @@ def _ask_each_permit(placement: Placement, observer: Observer, now: float) -> Fa
 def prepare(placement: Placement, nodes: Nodes, now: float) -> list[Preparation] | Failure:
     """Returns what pre-bind plugins want written; notes in the placement those that wait for it."""
     work: list[Preparation] = []
-    for at in _find_concerned(placement).pre_bind:
+    for at in find_concerned(placement.pod, placement.profile).pre_bind:
         plugin = placement.profile.pre_bind[at]
         try:
             wanted = ask_prepare(plugin, placement.pod, nodes, placement.node_name)

@@ -38,7 +38,7 @@ from .plugin import (
     Wait,
 )
 from .plugin_fence import (
-    PASSING,
+    STOPPED,
     PluginFence,
     check_levels,
     check_range,
@@ -65,9 +65,7 @@ def ask_pre_enqueue(plugin: PreEnqueue, pod: Pod) -> Rejected | None:
     try:
         answer = plugin.pre_enqueue(pod)
         return None if answer is None else check_rejection(answer)
-    except PASSING:
-        raise
-    except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
+    except STOPPED as error:  # the queue asks
         broke = make_plugin_error('running PreEnqueue plugin "{}"', plugin, error)
         return Rejected(Code.ERROR, (str(broke),))
 
@@ -81,9 +79,7 @@ def ask_pre_filter(
         if type(answer) is Rejected and answer.code is Code.ERROR:
             raise PluginError(answer.message)
         return answer
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error('running PreFilter plugin "{}"', plugin, error) from error
 
 
@@ -106,9 +102,7 @@ def ask_filter_in_part(
     """Returns the same for callers that check `Verdict.broken` themselves."""
     try:
         return check_verdict(ask(plugin, plugin.filter, prepared, nodes, rows), nodes.count(rows))
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error(FILTERING, plugin, error) from error
 
 
@@ -124,9 +118,7 @@ def ask_recheck(plugin: Filter[Any], prepared: Any, nodes: Nodes, row: RowFacts)
     try:
         answer = plugin.recheck(prepared, nodes, row)
         return answer if type(answer) is Rescore else Rescore.UNKNOWN
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error(FILTERING, plugin, error) from error
 
 
@@ -136,9 +128,7 @@ def ask_sees(plugin: Filter[Any], prepared: Any, nodes: Nodes) -> int:
         answer = plugin.sees(prepared, nodes)
         expect(answer, Change)
         return int(answer)
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error('asking plugin "{}" what it sees', plugin, error) from error
 
 
@@ -148,9 +138,7 @@ def ask_watch(plugin: Plugin, pod: Pod, nodes: Nodes) -> int:
         answer = plugin.watch(pod, nodes)
         expect(answer, Change)
         return int(answer)
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error('asking plugin "{}" what it watches', plugin, error) from error
 
 
@@ -164,9 +152,7 @@ def ask_turns(plugin: Plugin, pod: Pod, watch: int) -> int:
             return watch
         expect(answer, Change)
         return watch & int(answer)
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error('asking plugin "{}" what it turns with', plugin, error) from error
 
 
@@ -176,9 +162,7 @@ def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
         answer = plugin.sign(pod, nodes)
         hash(answer)
         return answer
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error(SIGNING, plugin, error) from error
 
 
@@ -226,9 +210,7 @@ def ask_pre_score(
     """Returns what the plugin prepares for its score."""
     try:
         return ask(plugin, plugin.pre_score, pod, nodes, rows)
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error('running PreScore plugin "{}"', plugin, error) from error
 
 
@@ -238,9 +220,7 @@ def ask_score(
     """Returns the plugin's numbers for some rows, before they are normalised."""
     try:
         return check_scores(ask(plugin, plugin.score, prepared, nodes, rows), nodes.count(rows))
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error(SCORING, plugin, error) from error
 
 
@@ -251,9 +231,7 @@ def ask_levels(
     try:
         answer = ask(plugin, plugin.find_levels, prepared, nodes)
         return None if answer is None else check_levels(answer, nodes.count(nodes.everything))
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error(SCORING, plugin, error) from error
 
 
@@ -279,9 +257,7 @@ def ask_normalize(
     try:
         answer = ask(plugin, plugin.normalize, prepared, scores)
         return check_range(check_scores(answer, count))
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error(SCORING, plugin, error) from error
 
 
@@ -357,9 +333,7 @@ def ask_reserve(
             else ask(plugin, plugin.reserve, pod, nodes, row)
         )
         return None if answer is None else check_rejection(answer)
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error('running Reserve plugin "{}"', plugin, error) from error
 
 
@@ -378,9 +352,7 @@ def ask_prepare(plugin: PreBind, pod: Pod, nodes: Nodes, node_name: str) -> Prep
         if answer is not None:
             expect(answer, Preparation, type(None))
         return answer
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise make_plugin_error('running PreBind plugin "{}"', plugin, error) from error
 
 

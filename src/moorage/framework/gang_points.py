@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from moorage.cluster import Nodes
 from moorage.objects.pod import Pod
@@ -12,7 +12,7 @@ from moorage.objects.pod import Pod
 from .attempt import Failed
 from .device_writes import ClaimRelease
 from .plugin import Plugin, Preempt
-from .profile import Profile
+from .profile import Profile, once_per_profile
 from .wakeups import Action, ClusterEvent
 
 P = TypeVar("P", bound=Plugin)
@@ -63,7 +63,7 @@ def find_room_counter(profile: Profile) -> CountRoom | None:
 
 def find_releaser(profile: Profile) -> ReleaseClaims | None:
     """Returns the plugin that releases devices; None if a profile has none."""
-    return _find(profile, ReleaseClaims, profile.group_post_filter)  # type: ignore[type-abstract]
+    return _find(profile, ReleaseClaims, "group_post_filter")  # type: ignore[type-abstract]
 
 
 def find_protection(profile: Profile) -> ProtectGangs | None:
@@ -73,17 +73,14 @@ def find_protection(profile: Profile) -> ProtectGangs | None:
 
 def find_preemption(profile: Profile) -> Preempt | None:
     """Returns the plugin that evicts pods for others; None if a profile has none."""
-    return _find(profile, Preempt, profile.group_post_filter)  # type: ignore[type-abstract]
+    return _find(profile, Preempt, "group_post_filter")  # type: ignore[type-abstract]
 
 
-def _find(profile: Profile, kind: type[P], plugins: Iterable[Plugin] | None = None) -> P | None:
-    """Returns the first of a profile's plugins, or of some of them, of a type.
+@once_per_profile
+def _find(profile: Profile, kind: type[P], point: str = "") -> P | None:
+    """Returns the first of a profile's plugins, or of those at a point, of a type.
 
     The result is kept, because every gang asks and the check takes a while.
     """
-    known: dict[type[Plugin], Any] = profile.__dict__.setdefault("_by_kind", {})
-    if kind not in known:
-        among = profile.plugins.values() if plugins is None else plugins
-        known[kind] = next((each for each in among if isinstance(each, kind)), None)
-    found: P | None = known[kind]
-    return found
+    among: Iterable[Plugin] = getattr(profile, point) if point else profile.plugins.values()
+    return next((each for each in among if isinstance(each, kind)), None)

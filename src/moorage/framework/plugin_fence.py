@@ -21,9 +21,10 @@ from .plugin import (
 from .status import PluginError, Reason, Rejected
 from .verdict import Verdict
 
-#: Exceptions that are not the plugin's: they pass the fence. Everything else that a plugin raises
-#: stays inside, `SystemExit` included.
-PASSING = (KeyboardInterrupt,)
+#: What the outer fences stop: around an attempt, around an event, and in the queue, which asks
+#: plugins about many pods while an event is about something else. All other `try` statements
+#: leave `SystemExit` to these: a plugin that calls `sys.exit` does not end the scheduler.
+STOPPED = (Exception, SystemExit)
 
 _BOOL, _INT64, _INTP = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.intp)
 
@@ -60,7 +61,7 @@ class PluginFence:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error is None or isinstance(error, PASSING):
+        if error is None or isinstance(error, KeyboardInterrupt):
             return
         raise make_plugin_error(self._what, self._plugin, error) from error
 

@@ -16,7 +16,7 @@ from .plugin import (
     Reduction,
     SignedParts,
 )
-from .plugin_fence import PASSING, PluginFence, expect, make_error, name_kinds
+from .plugin_fence import STOPPED, PluginFence, expect, make_error, name_kinds
 from .series import Counts, Histogram
 from .status import PluginError
 from .wakeups import Action, ClusterEvent, Wakeup
@@ -28,9 +28,9 @@ def create(kind: type[Plugin], args: Any, gates: FeatureGates, handles: HandleRe
         plugin = kind.create_sharing(args, gates, handles)
         _check_plugin(plugin, kind)
         return plugin
-    except (ConfigError, *PASSING):
+    except ConfigError:
         raise
-    except BaseException as error:
+    except STOPPED as error:
         raise make_error(f'creating plugin "{kind.name}"', error, kind.name) from error
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from moorage.objects.per_template import once_per_template
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
 
@@ -171,10 +172,15 @@ def _value(pod: Pod, path: PodPath) -> Hashable:
 
 def _spec_value(spec: PodSpec, name: str) -> Hashable:
     # Templates are shared by many pods, and their fields are slow to compare.
-    known: dict[str, Hashable] = spec.__dict__.setdefault("_signed_fields", {})
+    known = _known_fields(spec)
     if name not in known:
         known[name] = freeze_value(getattr(spec, name))
     return known[name]
+
+
+@once_per_template
+def _known_fields(spec: PodSpec) -> dict[str, Hashable]:
+    return {}
 
 
 def freeze_value(value: Any) -> Hashable:

@@ -199,6 +199,11 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
     def _terms(self) -> dict[str, Terms]:
         return {}
 
+    @template_property
+    def has_terms(self) -> bool:
+        """Whether it has inter-pod terms that can be read; no namespace changes that."""
+        return bool(compile_terms(self.affinity, ""))
+
     def terms_in(self, namespace: str) -> Terms:
         """Returns the compiled inter-pod terms of such a pod in a namespace."""
         known = self._terms.get(namespace)

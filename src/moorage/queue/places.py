@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from math import floor, inf
 from typing import Any
 
-from moorage.framework.plugin_fence import PASSING
+from moorage.framework.plugin_fence import STOPPED
 from moorage.objects.pod import Pod
 
 from .pod_heap import PodHeap
@@ -190,9 +190,7 @@ class Places:
     def _key(self, queued: QueuedPod, place: Place) -> Any:
         try:
             order = self._sort_key(queued.pod, queued.timestamp)
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
+        except STOPPED as error:  # whatever a plugin raises
             self._order_by_priority(error)
             order = by_priority(queued.pod, queued.timestamp)
         if place is ACTIVE:

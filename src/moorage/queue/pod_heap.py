@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
-from moorage.framework.plugin_fence import PASSING
+from moorage.framework.plugin_fence import STOPPED
 
 from .queued_pod import QueuedPod
 
@@ -59,9 +59,7 @@ class PodHeap:
                 self._line.append(item)
             else:
                 heappush(self._items, item)
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+        except STOPPED as error:  # comparing keys is a plugin's code
             self._repair(error)
 
     def remove(self, uid: str) -> None:
@@ -81,9 +79,7 @@ class PodHeap:
         self._items = list(self._live.values())
         try:
             heapify(self._items)
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+        except STOPPED as error:  # comparing keys is a plugin's code
             self._repair(error)
 
     def pop(self) -> QueuedPod | None:
@@ -115,9 +111,7 @@ class PodHeap:
         """Whether its first pod comes before that of another heap; neither may be empty."""
         try:
             return self._find_order() < other._find_order()
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+        except STOPPED as error:  # comparing keys is a plugin's code
             self._repair(error)
         return self._find_order() < other._find_order()
 
@@ -134,9 +128,7 @@ class PodHeap:
             return line[0] if line else None
         try:
             return self._first_of_both()
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+        except STOPPED as error:  # comparing keys is a plugin's code
             self._repair(error)
         return self._first_of_both()
 

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from moorage.framework.observe import Observer
-from moorage.framework.plugin_fence import PASSING, expect
+from moorage.framework.plugin_fence import STOPPED, expect
 from moorage.framework.wakeups import Action, ClusterEvent, Reads, Resource, Wakeup, on
 from moorage.objects.pod import Pod
 
@@ -99,9 +99,7 @@ class Listeners:
             return queued.pod.uid
         try:
             return tuple([reads(queued.pod) for reads in readers])
-        except PASSING:
-            raise
-        except BaseException:  # noqa: BLE001 - whatever a plugin raises: such a pod is like none
+        except STOPPED:  # whatever a plugin raises: such a pod is like none
             return queued.pod.uid
 
     def answer(self, queued: QueuedPod, queue_event: QueueEvent) -> WakeAnswer:
@@ -178,9 +176,7 @@ class Listeners:
                 if answer:
                     result = "Queue"
                     return True
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
+        except STOPPED as error:  # whatever a plugin raises
             result = "Error"
             # A try for nothing is better than a pod that a broken hint keeps waiting.
             self._observer.hint_broke(plugin, pod.key, queue_event.event.label, error)

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from math import floor, inf
 from typing import Any
 
-from moorage.framework.plugin_fence import PASSING
+from moorage.framework.plugin_fence import STOPPED
 from moorage.framework.wakeups import Wakeup
 from moorage.objects.pod import Pod
 
@@ -309,7 +309,5 @@ def _ask(topics: Any, *args: Any) -> tuple[Hashable, ...] | None:
     try:
         answer = topics(*args)
         return None if answer is None else tuple(dict.fromkeys(answer))
-    except PASSING:
-        raise
-    except BaseException:  # noqa: BLE001 - then the hint is asked, which reports what is wrong
+    except STOPPED:  # then the hint is asked, which reports what is wrong
         return None

@@ -37,6 +37,9 @@ async def in_slices(steps: Generator[None, None, T]) -> T:
             next(steps)
         except StopIteration as end:
             return cast(T, end.value)
+        except SystemExit as error:
+            # A plugin that exits ends what is read, and not the loop.
+            raise RuntimeError(f"a plugin exits: {error}") from error
         await asyncio.sleep(0)
 
 

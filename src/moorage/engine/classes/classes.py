@@ -21,7 +21,7 @@ from moorage.engine.cycle import Found, Window, conclude, decide
 from moorage.framework.attempt import Failed, PreFiltered
 from moorage.framework.observe import FILTER, PointTimer
 from moorage.framework.plugin import Plugin
-from moorage.framework.plugin_fence import PASSING, make_error
+from moorage.framework.plugin_fence import make_error
 from moorage.framework.points import fits_on, pre_filter
 from moorage.framework.profile import Profile
 from moorage.framework.status import BrokenRowsError, PluginError
@@ -174,9 +174,7 @@ class Classes:
             return self._by_class(signature, pod, window)
         except (Unserved, BrokenRowsError):
             return DecisionPath.NARROWED, None
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
+        except Exception as error:  # noqa: BLE001 - deciding alone can do without a class
             self.statistics.flushes[Flush.BROKEN] += 1
             self._break = error
             return DecisionPath.BROKEN, None
@@ -230,11 +228,10 @@ class Classes:
         try:
             kept = self._bring_up_to_date(key, known, pod)
             answer = read(kept)
-        except PASSING:
+        except BaseException as error:
             self._cache.discard(key)
-            raise
-        except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
-            self._cache.discard(key)
+            if not isinstance(error, Exception):
+                raise
             self._break = None if isinstance(error, Unserved | BrokenRowsError) else error
             return None
         self._asked.setdefault(signature, pod.uid)

@@ -25,7 +25,6 @@ from moorage.framework.nominated import (
 )
 from moorage.framework.observe import FILTER, PointTimer
 from moorage.framework.plugin import Filter, Plugin, PreFilter
-from moorage.framework.plugin_fence import PASSING
 from moorage.framework.points import fits_on, pre_filter_again
 from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
@@ -359,9 +358,7 @@ class Failures:
         nodes = self._cluster.nodes
         try:
             watches = {each: ask_watch(each, pod, nodes) for each in self._asked}
-        except PASSING:
-            raise
-        except BaseException:  # noqa: BLE001 - then anything may
+        except Exception:  # noqa: BLE001 - then anything may
             watches = dict.fromkeys(self._asked, int(Change.ALL))
         return AskedWatch(watches, self._asked_filters, self._asked_doors)
 

@@ -38,7 +38,7 @@ from moorage.framework.plugin import (
     Score,
     Scores,
 )
-from moorage.framework.plugin_fence import PASSING, check_range, make_plugin_error
+from moorage.framework.plugin_fence import check_range, make_plugin_error
 from moorage.framework.points import pre_filter, pre_filter_again
 from moorage.framework.profile import Profile
 from moorage.framework.verdict import Verdict
@@ -358,9 +358,7 @@ class PodClass:
         for each in asked.filters:
             try:
                 answer = each.recheck(each.prepared, self._nodes, facts)
-            except PASSING:
-                raise
-            except BaseException as error:
+            except Exception as error:
                 raise make_plugin_error(FILTERING, each.plugin, error) from error
             if answer is not INFEASIBLE and answer is not UPDATED:
                 answer = self._recheck(each, facts.number)

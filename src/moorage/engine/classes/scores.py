@@ -10,7 +10,7 @@ from moorage.cluster.arrays import freeze
 from moorage.cluster.changes import ChangeLog
 from moorage.framework.calls import SCORING, ask_normalize, ask_score
 from moorage.framework.plugin import MAX_SCORE, UPDATED, Reduction, Scores
-from moorage.framework.plugin_fence import PASSING, check_range, make_plugin_error
+from moorage.framework.plugin_fence import check_range, make_plugin_error
 
 from .batch import Batch, DomainBatch, LevelBatch, Turns
 from .parts import Asked, ScoreColumn, Unserved
@@ -195,9 +195,7 @@ class ClassScores:
             before = column.raw.item(row)
             try:
                 answer = column.rescore(column.prepared, self._nodes, facts, column.raw)
-            except PASSING:
-                raise
-            except BaseException as error:
+            except Exception as error:
                 raise make_plugin_error(SCORING, column.plugin, error) from error
             if answer is not UPDATED:
                 rows = np.array([row])

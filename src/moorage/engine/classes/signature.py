@@ -20,7 +20,7 @@ from moorage.framework.plugin import (
     Plugin,
     Sign,
 )
-from moorage.framework.plugin_fence import PASSING, make_plugin_error
+from moorage.framework.plugin_fence import make_plugin_error
 from moorage.framework.pod_trace import PodReads
 from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
@@ -404,9 +404,7 @@ def _sign_parts(plugins: Iterable[Sign], pod: Pod, nodes: Nodes) -> list[Hashabl
         try:
             part = plugin.sign(pod, nodes)
             hash(part)
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises
             raise _BrokenSign(plugin.name) from make_plugin_error(SIGNING, plugin, error)
         if part is UNSIGNABLE:
             return Unsigned(plugin.name, Unsignable.UNSIGNABLE)
@@ -417,16 +415,12 @@ def _sign_parts(plugins: Iterable[Sign], pod: Pod, nodes: Nodes) -> list[Hashabl
 def _ask(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
     try:
         return ask_sign(plugin, pod, nodes)
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise _BrokenSign(plugin.name) from error
 
 
 def _skips(plugin: Plugin, pod: Pod) -> bool:
     try:
         return ask_skips(plugin, pod)
-    except PASSING:
-        raise
-    except BaseException as error:
+    except Exception as error:
         raise _BrokenSign(plugin.name) from error

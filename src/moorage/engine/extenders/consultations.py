@@ -16,6 +16,7 @@ from moorage.engine.cycle import Found
 from moorage.engine.events import ExtenderAnswered
 from moorage.engine.remedies import RemedyResult
 from moorage.framework.attempt import Failed
+from moorage.framework.plugin_fence import STOPPED
 from moorage.framework.profile import Profile
 from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
@@ -70,7 +71,7 @@ class Consultations:
         attempts: Attempts,
         pending: Mapping[str, Pod],
         emit: Callable[[Action], None],
-        give_up: Callable[[QueuedPod, Exception, float], None],
+        give_up: Callable[[QueuedPod, BaseException, float], None],
     ) -> None:
         """`give_up` is called for a decision that raises an exception of no plugin."""
         self._extenders = configuration.extenders
@@ -205,7 +206,7 @@ class Consultations:
             decision.conclude(error, now)
         except Overtaken:
             self._queue.put_back(queued, pod=self._pending[queued.pod.uid], now=now)
-        except Exception as error:  # noqa: BLE001 - one pod must not stop the others
+        except STOPPED as error:  # one pod must not stop the others
             self._give_up(queued, error, now)
         else:
             self._wait(decision, now)

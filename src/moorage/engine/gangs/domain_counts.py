@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import reduce
-from operator import or_
+from operator import attrgetter, or_
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster import Nodes
+from moorage.engine.concerned import find_concerned
 from moorage.framework.calls import ask_reserves_for, ask_sign, ask_skips
 from moorage.framework.gang_points import ProtectGangs, find_room_counter
 from moorage.framework.nominated import sees_only_counts
@@ -18,6 +19,7 @@ from moorage.framework.plugin import TEMPLATE, UNSIGNABLE, Sign, SignedParts
 from moorage.framework.points import pre_filter
 from moorage.framework.profile import Profile, once_per_profile
 from moorage.objects.coexist import is_exclusive
+from moorage.objects.per_template import once_per_template_for
 from moorage.objects.pod import Pod
 
 from .group_result import Domain
@@ -106,51 +108,40 @@ def _find_asked(profile: Profile) -> tuple[Sign, ...]:
 
 def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
     """Whether a pod takes of a node only what can be counted, and no pod is nominated."""
-    known = _judge_template(pod, profile)
-    return known.is_countable and not (
+    reserve = find_concerned(pod, profile).reserve
+    return _judge_template(pod, profile).is_countable and not (
         nodes.nominations
         or is_exclusive(pod)
         or (pod.status.sizes and pod.held.requests != pod.requests)
-        or (
-            known.reserve
-            and any(ask_reserves_for(profile.reserve[at], pod, nodes) for at in known.reserve)
-        )
+        or (reserve and any(ask_reserves_for(profile.reserve[at], pod, nodes) for at in reserve))
     )
 
 
 class _TemplateFacts(NamedTuple):
     """What a profile finds out about the pods of a template."""
 
-    profile_number: int
     #: Whether filters read nothing else of a pod without labels and annotations.
     tells_all: bool
     #: Whether such pods ask of a node only for what can be counted.
     is_countable: bool
-    #: The places of the plugins that may reserve something for them.
-    reserve: tuple[int, ...]
 
 
+@once_per_template_for(attrgetter("number"))
 def _judge_template(pod: Pod, profile: Profile) -> _TemplateFacts:
     """Returns what a profile finds out about a pod's template; computed once for all gangs."""
     spec = pod.spec
-    known: _TemplateFacts | None = spec.__dict__.get("_gang_facts")
-    if known is None or known.profile_number != profile.number:
-        known = _TemplateFacts(
-            profile.number,
-            _signed_parts(profile) is not None
-            and all(ask_skips(each, pod) for each in _find_asked(profile)),
-            not (
-                spec.host_ports
-                or spec.volumes
-                or spec.resource_claims
-                or spec.held.requests != spec.requests
-                or profile.percentage_of_nodes_to_score
-                or _asks_for_ignored(pod, profile)
-            ),
-            tuple(at for at, each in enumerate(profile.reserve) if not ask_skips(each, pod)),
-        )
-        spec.__dict__["_gang_facts"] = known
-    return known
+    return _TemplateFacts(
+        _signed_parts(profile) is not None
+        and all(ask_skips(each, pod) for each in _find_asked(profile)),
+        not (
+            spec.host_ports
+            or spec.volumes
+            or spec.resource_claims
+            or spec.held.requests != spec.requests
+            or profile.percentage_of_nodes_to_score
+            or _asks_for_ignored(pod, profile)
+        ),
+    )
 
 
 def _asks_for_ignored(pod: Pod, profile: Profile) -> bool:

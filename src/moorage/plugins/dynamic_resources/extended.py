@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from moorage.cluster import Mask, Nodes, Rows
 from moorage.cluster.devices.device_classes import IMPLICIT, DeviceClasses
 from moorage.objects.container import Container
+from moorage.objects.per_template import once_per_template, once_per_template_for
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
 from moorage.objects.quantity import units
@@ -153,23 +154,18 @@ class ExtendedAsk:
 def find_extended(pod: Pod, nodes: Nodes) -> ExtendedAsk | None:
     """Returns what a pod requests by extended resources; None if no class serves any of them."""
     devices = nodes.devices
-    known: _KnownAsk | None = pod.spec.__dict__.get("_extended_ask")
-    if known is None or known[0] is not devices.classes or known[1] != devices.classes.version:
-        ask = _make_ask(pod, devices.classes)
-        # It is found once per template.
-        known = devices.classes, devices.classes.version, ask
-        pod.spec.__dict__["_extended_ask"] = known
-    ask = known[2]
+    ask = _make_ask(pod, devices.classes)
     left = devices.claims.extended_of(pod.uid) if ask is not None else ()
     if not left or ask is None:
         return ask
     return replace(ask, stale=max(left, key=lambda claim: bool(claim.spec.requests)))
 
 
-#: The classes, their version, and what a template requests with them by extended resources.
-_KnownAsk = tuple[DeviceClasses, int, ExtendedAsk | None]
+def _mark(classes: DeviceClasses) -> tuple[DeviceClasses, int]:
+    return classes, classes.version
 
 
+@once_per_template_for(_mark)
 def _make_ask(pod: Pod, classes: DeviceClasses) -> ExtendedAsk | None:
     behind = mapped_resources(pod, classes)
     if not behind:
@@ -181,7 +177,7 @@ def _make_ask(pod: Pod, classes: DeviceClasses) -> ExtendedAsk | None:
 
 def mapped_resources(pod: Pod, classes: DeviceClasses) -> dict[str, str]:
     """Returns the resources of a pod that classes serve, with the names of these classes."""
-    names = _extended_names(pod)
+    names = _extended_names(pod.spec)
     if not names:
         return {}
     behind = ((name, classes.for_resource(name)) for name in names)
@@ -195,30 +191,32 @@ def may_claim(pod: Pod) -> bool:
 
 def may_use_devices(pod: Pod) -> bool:
     """Whether devices may serve extended resources of pods of this template."""
-    return bool(_extended_names(pod))
+    return bool(_extended_names(pod.spec))
 
 
-def _extended_names(pod: Pod) -> tuple[str, ...]:
-    """Returns the resources that a class may serve; they are found once per template."""
-    names: tuple[str, ...] | None = pod.spec.__dict__.get("_extended_names")
-    if names is None:
-        names = tuple(
-            name
-            for name, amount in pod.requests
-            if amount and (is_extended(name) or name.startswith(IMPLICIT))
-        )
-        pod.spec.__dict__["_extended_names"] = names
-    return names
+@once_per_template
+def _extended_names(spec: PodSpec) -> tuple[str, ...]:
+    """Returns the resources that a class may serve."""
+    return tuple(
+        name
+        for name, amount in spec.requests
+        if amount and (is_extended(name) or name.startswith(IMPLICIT))
+    )
 
 
 def make_special(spec: PodSpec, classes: Mapping[str, str]) -> SpecialClaim:
     """Returns the special claim of a pod, if these classes serve these resources."""
-    known: dict[tuple[tuple[str, str], ...], SpecialClaim]
-    known = spec.__dict__.setdefault("_special_claims", {})
+    known = _known_claims(spec)
     key = tuple(sorted(classes.items()))
     if key not in known:
         known[key] = _make_special(spec, key)
     return known[key]
+
+
+@once_per_template
+def _known_claims(spec: PodSpec) -> dict[tuple[tuple[str, str], ...], SpecialClaim]:
+    """Returns the special claims of a template that are known so far, by resources and classes."""
+    return {}
 
 
 def _make_special(spec: PodSpec, classes: tuple[tuple[str, str], ...]) -> SpecialClaim:

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from moorage.cluster import Mask, Nodes, PodMatch, Tally
 from moorage.cluster.labels import LabelColumn
 from moorage.objects.node import HOSTNAME, ZONE
+from moorage.objects.per_template import once_per_template
 from moorage.objects.placement_rules import Taint, TopologySpreadConstraint, is_tolerated
 from moorage.objects.pod import Pod
+from moorage.objects.pod_spec import PodSpec
 from moorage.objects.selector import Labels, Selector, equality
 
 WhenUnsatisfiable = Literal["DoNotSchedule", "ScheduleAnyway"]
@@ -56,7 +58,7 @@ def own_constraints(pod: Pod, action: WhenUnsatisfiable) -> tuple[Constraint, ..
 
     They are kept with the template, unless they depend on the pod's labels.
     """
-    known: dict[str, tuple[Constraint, ...]] = pod.spec.__dict__.setdefault("_spreads", {})
+    known = _known_constraints(pod.spec)
     found = known.get(action)
     if found is None:
         written = pod.spec.topology_spread_constraints or ()
@@ -68,6 +70,12 @@ def own_constraints(pod: Pod, action: WhenUnsatisfiable) -> tuple[Constraint, ..
         if not any(each.match_label_keys for each in written):
             known[action] = found
     return found
+
+
+@once_per_template
+def _known_constraints(spec: PodSpec) -> dict[WhenUnsatisfiable, tuple[Constraint, ...]]:
+    """Returns the constraints of a template that are known so far, by their effect."""
+    return {}
 
 
 def default_constraints(
