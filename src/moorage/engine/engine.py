@@ -15,7 +15,7 @@ from moorage.cluster import Cluster, HandleRegistry
 from moorage.cluster.changes import unite
 from moorage.config import Configuration
 from moorage.framework.attempt import Failed
-from moorage.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
+from moorage.framework.observe import PODGROUP, PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from moorage.framework.plugin import Registry
 from moorage.framework.plugin_fence import make_error
 from moorage.framework.plugin_start import attach, show_cluster
@@ -51,6 +51,7 @@ from .events import (
     Removed,
     Unbound,
 )
+from .evictions import Evictions
 from .extenders.consultations import Consultations
 from .fence import Fence, describe
 from .gangs.admission import GANG_SCHEDULING, hold_group
@@ -60,7 +61,6 @@ from .group_attempts import GroupAttempts
 from .intake import Intake
 from .placement import Placement, PluginPermits
 from .pre_enqueue import ask_to_queue
-from .preemption_log import PreemptionLog
 from .settings import (
     class_settings,
     collect_remarks,
@@ -230,9 +230,9 @@ class Engine:
         return self._attempts.too_costly
 
     @property
-    def preemptions(self) -> PreemptionLog:
-        """The latest preemptions."""
-        return self._attempts.preemptions
+    def evictions(self) -> Evictions:
+        """The preemptions that are under way, and the latest ones."""
+        return self._attempts.evictions
 
     def _handle_outcome(self, event: Event, now: float) -> None:
         match event:
@@ -256,13 +256,10 @@ class Engine:
 
     def _handle_eviction(self, event: Evicted | EvictionFailed, now: float) -> None:
         uid, preemptor = event.uid, event.preemptor_uid
-        is_group = self._groups is not None and self._groups.evicts_for(preemptor)
-        evictions = self._groups if is_group else self._attempts.evictions
-        assert evictions is not None, "groups evict only where there are any"
         if isinstance(event, Evicted):
-            evictions.evicted(uid, preemptor, now)
+            self.evictions.evicted(uid, preemptor, now)
         else:
-            evictions.failed(uid, preemptor, now)
+            self.evictions.failed(uid, preemptor, now)
 
     def _undo_binding(self, uid: str, now: float, is_waiting: bool) -> None:
         # A pod that is on its way again will tell by itself what becomes of it.
@@ -457,7 +454,7 @@ class Engine:
         """Asks the pre-enqueue plugins, first the one that refused last."""
         began = self._observer.clock()
         profile = self.profiles[pod.spec.scheduler_name]
-        answer = self._attempts.evictions.hold_back(pod.uid) or ask_to_queue(profile, pod, last)
+        answer = self.evictions.hold_back(pod.uid) or ask_to_queue(profile, pod, last)
         status = SUCCESS
         if answer is not None:
             plugin, refused = answer
@@ -471,7 +468,8 @@ class Engine:
         """Returns why no member of a group may be tried, whatever the plugins say."""
         assert self._groups is not None, "there are groups in the queue"
         began = self._observer.clock()
-        held = self._groups.hold_back(key)
+        group = self.cluster.groups.get(key)
+        held = None if group is None else self.evictions.hold_back(group.uid, PODGROUP)
         if held is None:
             refused = hold_group(key, self.cluster.groups)
             held = None if refused is None else (GANG_SCHEDULING, refused)
