@@ -113,9 +113,9 @@ class Engine:
             for name, profile in self.profiles.items()
         }
         choosing = (each.filter_verb or each.prioritize_verb for each in configuration.extenders)
-        self._decider = Decider(self.profiles, self.cluster, self.classes, any(choosing))
+        self.decider = Decider(self.profiles, self.cluster, self.classes, any(choosing))
         #: The decision about a pod as things are, without a consequence. Extenders are not asked.
-        self.decide, self.decide_member = self._decider.decide, self._decider.decide_member
+        self.decide, self.decide_member = self.decider.decide, self.decider.decide_member
         self.queue = self._make_queue()
         self.gangs = self._make_group_decider()
         version = configuration.gates.version
@@ -181,7 +181,7 @@ class Engine:
         settings = GroupSettings(
             gates["TopologyAwareWorkloadScheduling"], self.profiles.keys(), gates.version
         )
-        return GroupDecider(self.cluster, settings, self._observer, self._decider.find_class)
+        return GroupDecider(self.cluster, settings, self._observer, self.decider.find_class)
 
     def _make_group_attempts(self) -> GroupAttempts | None:
         """Makes the attempts of groups, if pods may name a group."""
@@ -368,9 +368,9 @@ class Engine:
 
     def _consult(self, queued: QueuedPod, profile: Profile, now: float) -> None:
         """Begins a decision in which extenders take part."""
-        survey = self._decider.survey(queued.pod)
+        survey = self.decider.survey(queued.pod)
         self._consultations.begin(queued, survey, now)
-        self._decider.count_survey(profile, survey)
+        self.decider.count_survey(profile, survey)
 
     def _attempt_group(self, groups: GroupAttempts, entry: QueuedGroup, now: float) -> None:
         """Decides a group; extenders are asked about its members beforehand."""
@@ -380,7 +380,7 @@ class Engine:
         if not asked or not len(self.cluster.nodes):
             groups.attempt(entry, self.profiles, self.decide_member, now)
             return
-        surveys = [self._decider.survey(pending.get(pod.uid, pod)) for pod in asked]
+        surveys = [self.decider.survey(pending.get(pod.uid, pod)) for pod in asked]
         conclude = partial(self._conclude_group, groups, entry)
         self._consultations.begin_group(entry, surveys, conclude, now)
 
@@ -417,7 +417,7 @@ class Engine:
         """Decides the same without consequences: it does not influence later decisions."""
         profile = self.profiles[members[0].spec.scheduler_name]
         decider = replace(self.gangs, observer=UNOBSERVED)
-        with self._decider.hold():
+        with self.decider.hold():
             try:
                 return decider.decide(group, members, profile, self.decide_member)
             except Exception:
