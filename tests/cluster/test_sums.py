@@ -123,6 +123,18 @@ def test_however_many_amounts_are_summed_no_total_wraps_around(count: int) -> No
     assert total.array.tolist() == [[min(count * MOST_AMOUNT, MOST_SUM)]]
 
 
+def test_what_is_shifted_is_not_known_exactly_afterwards() -> None:
+    sums = Sums.zeros((1, 1))
+    for _ in range(2):
+        sums.add(0, 0, MOST_SUM)
+
+    sums.shift(np.array([0], np.intp), Sums(np.array([[MOST_SUM]])))
+    sums.add(0, 0, -MOST_SUM)
+    sums.add(0, 0, -MOST_SUM)
+
+    assert sums.array.tolist() == [[MOST_SUM]]
+
+
 def test_a_place_is_cleared_with_what_is_beyond() -> None:
     sums = Sums.zeros((1, 2))
     for _ in range(3):
