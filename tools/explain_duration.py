@@ -55,7 +55,7 @@ def asked() -> Iterator[Pod]:
 
 def timed(there: Engine, wanted: Pod) -> tuple[float, float]:
     """Milliseconds of all steps, and of the longest."""
-    steps, spent = explain_in_steps(there, wanted), []
+    steps, spent = explain_in_steps(there.decider, wanted), []
     is_over = False
     while not is_over:
         began = process_time()

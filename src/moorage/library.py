@@ -172,7 +172,7 @@ class ClusterSnapshot:
         """Says why a pod (NAMESPACE/NAME) waits, why it goes to its node, and what would help."""
         asked = self._find(pod) if isinstance(pod, str) else pod
         engine, waiting = self._take_off(asked)
-        found = explain_pod(engine, waiting, node)
+        found = explain_pod(engine.decider, waiting, node)
         return msgspec.structs.replace(found, running_on=asked.node_name)
 
     def fit(self, pod: Mapping[str, Any] | Pod, count: int = 1) -> Fit:

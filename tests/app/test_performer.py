@@ -324,3 +324,5 @@ async def test_devices_stay_in_use_until_it_is_known_whether_a_claim_has_them(
 
     assert it.reasons() == ["FailedScheduling"]
     assert list(use) == (["gpu-0"] if has_it else [])
+    notes = [each.body["note"] for each in it.api.asked("post") if "note" in each.body]
+    assert notes[0].startswith('running PreBind plugin "DynamicResources": ')

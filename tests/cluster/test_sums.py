@@ -54,27 +54,45 @@ def test_a_sum_is_exact_again_when_amounts_leave(
     assert sums.array.tolist() == held(exact)
 
 
-@given(histories, histories, st.permutations(range(PLACES)), st.integers(1, PLACES))
-def test_shifted_there_and_back(
+@given(histories, st.lists(st.tuples(at, amounts, st.booleans()), max_size=12))
+def test_a_copy_is_exact_or_full(
     history: list[tuple[tuple[int, int], int, bool]],
     more: list[tuple[tuple[int, int], int, bool]],
-    order: list[int],
-    count: int,
 ) -> None:
-    (sums, exact), (shift, exact_shift) = added(history), added(more)
-    places = order[:count]
-    rows = np.array(places, np.intp)
-    shifted = sums.copy()
+    """What leaves a place that was full leaves it full; other places are exact."""
+    sums, exact = added(history)
+    tried = sums.copy()
+    full = {place for place, total in exact.items() if total >= MOST_SUM}
+    for place, amount, _ in history:
+        taken = np.zeros((KINDS, 1), np.int64)
+        taken[place[0]] = min(amount, exact[place])
+        exact[place] -= int(taken[place[0], 0])
+        tried.shift(np.array([place[1]], np.intp), -Sums(taken))
+    for place, amount, by_shift in more:
+        exact[place] += amount
+        if by_shift:
+            came = np.zeros((KINDS, 1), np.int64)
+            came[place[0]] = amount
+            tried.shift(np.array([place[1]], np.intp), Sums(came))
+        else:
+            tried.add(*place, amount)
 
-    shifted.shift(rows, shift.at(rows))
+    expected = {place: MOST_SUM if place in full else total for place, total in exact.items()}
+    assert tried.array.tolist() == held(expected)
+    assert sums.array.tolist() == held(added(history)[1])
 
-    moved = {key: total + exact_shift[key] * (key[1] in places) for key, total in exact.items()}
-    assert shifted.array.tolist() == held(moved)
-    shifted.shift(rows, -shift.at(rows))
-    assert shifted.array.tolist() == held(exact)
-    assert (sums + shift).array.tolist() == held(
-        {key: total + exact_shift[key] for key, total in exact.items()}
-    )
+
+@given(histories, histories)
+def test_totals_are_exact_or_full(
+    history: list[tuple[tuple[int, int], int, bool]],
+    more: list[tuple[tuple[int, int], int, bool]],
+) -> None:
+    (sums, exact), (others, exact_others) = added(history), added(more)
+
+    total = sums + others
+
+    expected = {key: each + exact_others[key] for key, each in exact.items()}
+    assert total.array.tolist() == held(expected)
 
 
 @given(histories, st.lists(st.integers(0, PLACES - 1), min_size=1, max_size=9), st.data())
@@ -94,6 +112,27 @@ def test_summed_from_each_beginning_to_the_next(
         for at, group in enumerate(groups)
     }
     assert reduced.array.tolist() == held(expected, range(len(groups)))
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000])
+def test_however_many_amounts_are_summed_no_total_wraps_around(count: int) -> None:
+    each = Sums(np.full((1, count), MOST_AMOUNT))
+
+    total = each.sum_groups(np.array([0], np.intp))
+
+    assert total.array.tolist() == [[min(count * MOST_AMOUNT, MOST_SUM)]]
+
+
+def test_what_is_shifted_is_not_known_exactly_afterwards() -> None:
+    sums = Sums.zeros((1, 1))
+    for _ in range(2):
+        sums.add(0, 0, MOST_SUM)
+
+    sums.shift(np.array([0], np.intp), Sums(np.array([[MOST_SUM]])))
+    sums.add(0, 0, -MOST_SUM)
+    sums.add(0, 0, -MOST_SUM)
+
+    assert sums.array.tolist() == [[MOST_SUM]]
 
 
 def test_a_place_is_cleared_with_what_is_beyond() -> None:
@@ -140,26 +179,49 @@ def test_room_comes_back_after_pods_that_ask_for_everything(known: bool) -> None
     check(made)
 
 
-def test_what_if_is_exact_where_sums_are_too_large() -> None:
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+def test_a_node_that_is_full_beyond_measure_stays_so_in_what_if(at_once: bool) -> None:
     made = with_greedy_pods(200)
+    what_if = WhatIf(made.nodes)
+
+    evict_all(what_if, made, at_once)
+
     memory = made.nodes.resources["memory"]
-    what_if = WhatIf(made.nodes)
-    for number in range(199):
-        what_if.remove_pod(greedy(number), 0)
-
-    assert what_if.requested[memory, 0] == MOST_AMOUNT
-    assert made.nodes.requested[memory, 0] == MOST_SUM
+    assert what_if.requested[memory, 0] == made.nodes.requested[memory, 0] == MOST_SUM
 
 
-def test_what_lesser_pods_take_is_exact() -> None:
-    made = with_greedy_pods(200)
-    rows = np.array([0], np.intp)
-    lesser = made.nodes.lesser_pods(1, rows)
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+def test_what_if_is_exact_up_to_the_largest_sum(at_once: bool) -> None:
+    made = with_greedy_pods(63)
     what_if = WhatIf(made.nodes)
 
-    what_if.shift(lesser.rows, -lesser.usage.sum_groups(lesser.begins))
+    evict_all(what_if, made, at_once)
 
     assert not what_if.requested[:, 0].any()
+
+
+def evict_all(what_if: WhatIf, made: Cluster, at_once: bool) -> None:
+    rows = np.array([0], np.intp)
+    lesser = made.nodes.lesser_pods(1, rows)
+    if at_once:
+        what_if.shift(lesser.rows, -lesser.usage.sum_groups(lesser.begins))
+        return
+    for each in lesser.pods(0):
+        what_if.remove_pod(each, 0)
+
+
+def test_a_resource_that_returns_after_pods_asked_for_more_than_64_bits() -> None:
+    made = with_greedy_pods(200)
+    made.put_node(node("node", cpu=1))
+    check(made)
+    made.put_node(node("node", **GREEDY))
+    check(made)
+
+    for number in range(199):
+        made.remove_pod(greedy(number).uid)
+
+    check(made)
+    assert made.nodes.requested[made.nodes.resources["example.com/gpu"], 0] == MOST_AMOUNT
 
 
 def test_nominated_pods_that_ask_for_everything() -> None:

@@ -44,7 +44,7 @@ def test_the_code_runs() -> None:
 
     told = run("explain_page", *blocks(PAGE, "python"))["why"](asked, pod())
 
-    assert told == explain(asked, pod())
+    assert told == explain(asked.decider, pod())
 
 
 def test_the_table_has_every_kind_of_suggestion() -> None:

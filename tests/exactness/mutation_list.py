@@ -197,18 +197,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return changed.rows.keys() <= {kept.last_row}",
         "return True",
     ),
-    Mutation(
-        "nobody counts the place before",
-        CLASSES,
-        "        if last is not None:\n",
-        "        if False:\n",
-    ),
-    Mutation(
-        "the place before is counted by rows alone",
-        POD_CLASS,
-        "return not any(rejected[row] for rejected in self.wide_filters.rejections)",
-        "return True",
-    ),
     Mutation("failures of nominated pods are kept", CLASSES, "    DecisionPath.NOMINATED,\n", ""),
     Mutation(
         "failures are kept while a percentage is looked at",

@@ -21,6 +21,7 @@ from moorage.objects.pod import Pod
 from moorage.objects.selector import equality
 from moorage.objects.workload import ReplicaSet, Service, StatefulSet
 from moorage.plugins import REGISTRY
+from moorage.simulate.place_study import study_places
 from tests.builders import node, pod
 from tests.exactness.four_ways import FourWays, configuration, profile
 from tests.exactness.honest_plugins import WITH_HONEST
@@ -204,13 +205,13 @@ def test_the_share_of_one_pod_per_node_means_the_same(spec: dict[str, object]) -
         engine = Engine(
             configuration(), REGISTRY, ClassSettings(reuse, reuse, waits_for_second=False)
         )
+        places = study_places(engine)["default-scheduler"]
         for at in range(6):
             engine.handle(Applied(node(f"n{at}", cpu=1)), 0.0)
         for at in range(9):
             engine.handle(Applied(pod(f"p{at}", labels={"app": "web"}, spec=spec, cpu="600m")), 0.0)
             engine.step(0.0)
-        statistics = engine.classes["default-scheduler"].statistics
-        shares.append((statistics.alone_on_node, statistics.looked_at))
+        shares.append((places.alone_on_node, places.looked_at))
 
     assert shares[0] == shares[1]
     assert shares[0][0] >= 5

@@ -20,6 +20,7 @@ from moorage.objects.node import HOSTNAME
 from moorage.objects.pod import Pod
 from moorage.plugins import REGISTRY
 from moorage.plugins.node_resources_fit import NodeResourcesFit
+from moorage.simulate.place_study import study_places
 from tests.builders import node, pod
 from tests.exactness.four_ways import configuration, profile
 from tests.exactness.outsiders import WITH_OUTSIDERS
@@ -230,10 +231,10 @@ def test_a_class_without_a_row_has_prepared_for_its_reasons(
 def test_one_of_many_anti_affine_pods_counts_as_alone() -> None:
     engine = engine_of(nodes=4)
     spec = anti("app", "web", HOSTNAME)
+    places = study_places(engine)["default-scheduler"]
     decide(engine, *like(4, labels={"app": "web"}, spec=spec))
-    statistics = engine.classes["default-scheduler"].statistics
 
-    assert (statistics.alone_on_node, statistics.looked_at) == (3, 3)
+    assert (places.alone_on_node, places.looked_at, places.longest_run) == (3, 3, 4)
 
 
 def labels_seen(nodes: Nodes) -> int:

@@ -42,7 +42,7 @@ def explained(told: Told, *nodes: Object, cpu: str = "1") -> Explanation:
 
     made = engine(*nodes, config=configuration("Badges"), plugins={**REGISTRY, "Badges": Badges})
     wanted = pod("wanted", cpu=cpu)
-    found = explain(made, wanted)
+    found = explain(made.decider, wanted)
     for each in found.suggestions:
         assert_holds(made, wanted, each)
     return found

@@ -34,7 +34,7 @@ def problems(*objects: Any) -> list[str]:
     nodes = (node("n1"), node("n2"), node("bare"))
     driven = driver(*nodes, device_class(), *objects, waiting)
     driven.settle()
-    found = explain(driven.engine, driven.pods["default/p"])
+    found = explain(driven.engine.decider, driven.pods["default/p"])
     assert {each.kind for each in found.suggestions} <= {"devices"}
     return [each.problem for each in found.suggestions]
 

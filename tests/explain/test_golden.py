@@ -56,7 +56,7 @@ def test_reasons_are_those_recorded_and_suggestions_are_true(path: Path) -> None
     for recording, engine in recordings(path):
         for at, (step, pod) in enumerate(walk_steps(recording, engine)):
             before = columns(engine)
-            told = explain(engine, pod)
+            told = explain(engine.decider, pod)
             assert columns(engine) == before
             _assert_agrees(told, step)
             for suggestion in told.suggestions:

@@ -25,7 +25,7 @@ def used(name: str, cpu: int, by: str) -> tuple[Object, Pod]:
 def told(wanted: Pod, *objects: Object) -> list[tuple[str, str, set[str]]]:
     """What is suggested, in order, each of it tried."""
     asked = engine(*objects)
-    found = explain(asked, wanted).suggestions
+    found = explain(asked.decider, wanted).suggestions
     for each in found:
         assert_holds(asked, wanted, each)
     return [(each.problem, each.remedy, set(each.nodes)) for each in found]

@@ -31,7 +31,7 @@ def scene() -> Driver:
 
 def follow(run: Driver, of: Pod, meanwhile: Callable[[int], None]) -> tuple[Explanation, int]:
     """The explanation, and how many steps it took; something happens after each of them."""
-    steps, count = explain_in_steps(run.engine, of), 0
+    steps, count = explain_in_steps(run.engine.decider, of), 0
     while True:
         try:
             next(steps)
@@ -44,7 +44,7 @@ def follow(run: Driver, of: Pod, meanwhile: Callable[[int], None]) -> tuple[Expl
 def test_it_says_the_same_as_one_that_is_made_at_once() -> None:
     run = scene()
     told, steps = follow(run, WAITING, lambda _: None)
-    assert told == explain(run.engine, WAITING)
+    assert told == explain(run.engine.decider, WAITING)
     assert steps > 8, "each piece of advice is asked for and tried in a step of its own"
 
 
@@ -57,7 +57,7 @@ def test_other_pods_are_placed_meanwhile() -> None:
 
     told, _ = follow(run, WAITING, place)
     assert told.state == "pending"
-    assert told.message == explain(run.engine, WAITING).message
+    assert told.message == explain(run.engine.decider, WAITING).message
     assert len(run.engine.cluster.pods) > 8
 
 

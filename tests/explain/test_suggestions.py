@@ -8,12 +8,13 @@ import msgspec
 import pytest
 
 from moorage.engine import Engine
+from moorage.engine.decider import Decider
 from moorage.engine.explain import Suggestion, explain
 from moorage.framework.edits import AnyEdit, SetScheduler
 from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
 from moorage.plugins.disk_io.disk_io_resource import KIND
-from tests.builders import node, pod
+from tests.builders import cluster, node, pod
 from tests.coexisting import exclusive
 from tests.explain.building import configuration, engine
 from tests.explain.frozen import columns
@@ -227,7 +228,7 @@ def told(suggestions: tuple[Suggestion, ...]) -> list[tuple[str, str, set[str]]]
 
 def assert_told(asked: Engine, wanted: Pod, expected: Any) -> None:
     before = columns(asked)
-    explanation = explain(asked, wanted)
+    explanation = explain(asked.decider, wanted)
     assert columns(asked) == before
     found = told(explanation.suggestions)
     missing = [each for each in expected if each not in found]
@@ -304,7 +305,8 @@ def test_plugins_of_our_own(
 def test_exclusive_pods(there: Pod, wanted: Pod, remedy: str) -> None:
     asked = engine(node("a"), there, gates={"CoexistPolicy": True})
 
-    (suggestion,) = [each for each in explain(asked, wanted).suggestions if each.kind == "coexist"]
+    suggestions = explain(asked.decider, wanted).suggestions
+    (suggestion,) = [each for each in suggestions if each.kind == "coexist"]
 
     assert (suggestion.remedy, suggestion.nodes) == (remedy, ("a",))
     assert [each.pod for each in suggestion.blockers] == [there.key]
@@ -314,7 +316,7 @@ def test_exclusive_pods(there: Pod, wanted: Pod, remedy: str) -> None:
 def test_who_holds_a_port_is_named() -> None:
     asked = engine(node("a"), on_port("there", 80, "a"), pod("bystander", node="a"))
 
-    (suggestion,) = explain(asked, on_port("new", 80)).suggestions[:1]
+    (suggestion,) = explain(asked.decider, on_port("new", 80)).suggestions[:1]
 
     assert [(each.pod, each.node) for each in suggestion.blockers] == [("default/there", "a")]
 
@@ -322,7 +324,7 @@ def test_who_holds_a_port_is_named() -> None:
 def test_three_rejections_of_one_node_are_counted_and_no_more() -> None:
     asked = engine(tainted("a", cpu=1))
 
-    explanation = explain(asked, pod(cpu=2, spec={"nodeSelector": {"disk": "ssd"}}))
+    explanation = explain(asked.decider, pod(cpu=2, spec={"nodeSelector": {"disk": "ssd"}}))
 
     assert explanation.suggestions == ()
     assert [(each.plugins, each.count) for each in explanation.combinations] == [
@@ -333,7 +335,7 @@ def test_three_rejections_of_one_node_are_counted_and_no_more() -> None:
 def test_a_node_is_answered_by_all_who_reject_it() -> None:
     asked = engine(tainted("a", cpu=1), node("b"))
 
-    answer = explain(asked, pod(cpu=2), "a").node
+    answer = explain(asked.decider, pod(cpu=2), "a").node
 
     assert answer is not None
     assert not answer.feasible
@@ -344,7 +346,7 @@ def test_a_running_pod_is_explained_as_if_it_did_not() -> None:
     placed = pod("there", node="a", cpu=3)
     asked = engine(node("a"), node("b", cpu=1), placed)
 
-    explanation = explain(asked, placed)
+    explanation = explain(asked.decider, placed)
 
     assert (explanation.running_on, explanation.chosen) == ("a", "a")
     assert explanation.feasible_count == 1
@@ -360,11 +362,11 @@ def test_a_running_pod_is_explained_as_if_it_did_not() -> None:
     ],
 )
 def test_states(wanted: Pod, state: str) -> None:
-    assert explain(engine(node("a")), wanted).state == state
+    assert explain(engine(node("a")).decider, wanted).state == state
 
 
 def test_without_nodes_nothing_is_suggested() -> None:
-    explanation = explain(engine(), pod())
+    explanation = explain(engine().decider, pod())
 
     assert explanation.message == "no nodes available to schedule pods"
     assert explanation.suggestions == ()
@@ -372,10 +374,18 @@ def test_without_nodes_nothing_is_suggested() -> None:
 
 def test_edits_survive_json() -> None:
     asked = engine(tainted("a", cpu=1), cordoned("b"))
-    (first, *_) = explain(asked, pod(cpu=2)).suggestions
+    (first, *_) = explain(asked.decider, pod(cpu=2)).suggestions
 
     text = msgspec.json.encode(first)
 
     assert msgspec.json.decode(text, type=Suggestion) == first
     edit = msgspec.json.decode(msgspec.json.encode(SetScheduler("x")), type=AnyEdit)
     assert edit == SetScheduler("x")
+
+
+def test_a_decider_without_an_engine_is_enough() -> None:
+    wanted = pod(cpu=100)
+    profiles = engine().profiles
+    alone = Decider(profiles, cluster(node("a")), {}, is_extended=False)
+
+    assert explain(alone, wanted) == explain(engine(node("a")).decider, wanted)

@@ -291,7 +291,7 @@ def test_a_pool_that_nobody_tells_of() -> None:
 def test_explain_says_what_would_help(asks: Any, remedy: str) -> None:
     driven = driver(resource({"nodeLabel": "slots"}))
     driven.apply(node("a", labels={"slots": "2"}))
-    found = explain(driven.engine, asking("p", asks))
+    found = explain(driven.engine.decider, asking("p", asks))
 
     assert remedy in [each.remedy for each in found.suggestions]
 

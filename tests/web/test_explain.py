@@ -37,7 +37,7 @@ async def test_it_is_what_explain_says_and_what_the_queue_knows() -> None:
     driven.settle()
     status, told = await asked(driven, "default/big")
 
-    own = explain(driven.engine, driven.pods["default/big"])
+    own = explain(driven.engine.decider, driven.pods["default/big"])
     told_again = msgspec.convert(told, Explanation)
     assert status == 200
     assert msgspec.structs.replace(told_again, queue=None) == own
@@ -130,7 +130,7 @@ async def test_a_gang_is_explained_and_nothing_is_changed() -> None:
     racks = [node(f"n{number}", cpu=4, labels={"rack": f"r{number % 2}"}) for number in range(4)]
     driven = drive_gangs(*racks, gang("g", 12, topology_key="rack"), *members("g", 12, cpu=1))
     driven.settle()
-    before = driven.engine.cluster.changes.generation, driven.engine._decider.start
+    before = driven.engine.cluster.changes.generation, driven.engine.decider.start
     status, told = await asked(driven, "default/g", root="podgroups")
 
     assert status == 200
@@ -138,7 +138,7 @@ async def test_a_gang_is_explained_and_nothing_is_changed() -> None:
     assert "best is r0 with room for 8, 4 short. It fits over 2 of them" in told["arithmetic"]
     assert [each["room"] for each in told["room"]["domains"]] == [8, 8]
     assert not driven.engine.cluster.pods
-    assert driven.engine._decider.start == before[1]
+    assert driven.engine.decider.start == before[1]
     check(driven.engine.cluster)
 
 

@@ -69,7 +69,7 @@ def test_what_a_plugin_refuses_to_reserve_is_taken_back() -> None:
     plain, refusing = engine(), engine(Refuses)
     for made in (plain, refusing):
         World(made).apply(node("n"), 0.0)
-        place = place_pod(made, made.profiles["default-scheduler"], pod("web"), "n")
+        place = place_pod(made.cluster, made.profiles["default-scheduler"], pod("web"), "n")
         assert (place is None) is (made is plain)
 
     assert plain.cluster.is_assumed("default/web")

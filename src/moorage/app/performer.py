@@ -272,7 +272,7 @@ class Performer:
             problem = _describe(error)
             _log.warning("Could not write a pod's claims", **_pod_fields(action), error=problem)
             if isinstance(action, WriteClaims):
-                text = f'running PreBind plugin "DynamicResources": {problem}'
+                text = f'running PreBind plugin "{action.writes.plugin}": {problem}'
                 outcome = BindingFailed(action.pod.uid, text)
             elif isinstance(action, ReleaseClaim):
                 outcome = ReleaseFailed(action.pod.uid, problem)

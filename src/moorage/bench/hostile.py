@@ -200,7 +200,7 @@ class HostileBenchmark:
         self._time(outcome, "intake", self._handle, Applied(hostile))
         self._time(outcome, "decision", self._settle)
         outcome.message = self._message(hostile)
-        self._time(outcome, "explanation", explain, self.engine, hostile)
+        self._time(outcome, "explanation", explain, self.engine.decider, hostile)
         for _ in range(3):
             self._time(outcome, "others", self._decide_one)
             self._time(outcome, "events", self._change_a_node)

@@ -88,7 +88,7 @@ def _explain_pod(engine: Engine, objects: Sequence[Object], pod: Pod, node: str)
             engine.handle(Applied(item), 0.0)
     unplaced = replace(pod, node_name="")
     try:
-        explanation = explain_pod(engine, unplaced, node)
+        explanation = explain_pod(engine.decider, unplaced, node)
     except NoSuchNode:
         raise InputError(f"node {node}", "there is no such node") from None
     return replace(explanation, running_on=pod.node_name)
@@ -154,7 +154,7 @@ def _explain_groups(engine: Engine, groups: Sequence[list[Pod]]) -> tuple[Waitin
         WaitingPodsOfOwner(
             owner_text(group[0]),
             tuple(pod.key for pod in group),
-            explain_pod(engine, group[0]),
+            explain_pod(engine.decider, group[0]),
         )
         for group in groups[:_MOST_GROUPS]
     )
@@ -302,7 +302,7 @@ class NodeReport:
             yield name, (amount, held[name])
 
     def _explain(self, group: Sequence[Pod]) -> dict[str, Any]:
-        explanation = explain_pod(self.engine, group[0], self.node.name)
+        explanation = explain_pod(self.engine.decider, group[0], self.node.name)
         return {
             "owner": owner_text(group[0]),
             "pods": [pod.key for pod in group],
@@ -345,7 +345,7 @@ class NodeReport:
             yield ""
             yield line("WHAT IT SAYS TO PODS THAT WAIT", "bold")
         for group in self.groups[:_MOST_GROUPS]:
-            found = explain_pod(self.engine, group[0], self.node.name)
+            found = explain_pod(self.engine.decider, group[0], self.node.name)
             takes = found.node is not None and found.node.feasible
             owner = owner_text(group[0])
             many = "" if owner.startswith("pod ") else f"{count(len(group), 'pod')} of "

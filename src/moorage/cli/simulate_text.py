@@ -43,9 +43,9 @@ def _make_parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableTyp
         names = [each.pod.key for each in pods]
         yield indent(line(shorten(names, len(names)) if wide else shorten(names)))
         yield ""
-    for profile, statistics in transcript.reuse.items():
-        if statistics.decisions and (wide or statistics.verified):
-            yield line(describe_reuse(profile, statistics))
+    for profile, reuse in transcript.reuse.items():
+        if reuse.statistics.decisions and (wide or reuse.statistics.verified):
+            yield line(describe_reuse(profile, reuse))
     yield _write_totals(transcript)
 
 

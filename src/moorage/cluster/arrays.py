@@ -1,8 +1,9 @@
 """Arrays that grow by doubling, and sums of amounts in them that cannot overflow.
 
-An amount is at most `MOST_AMOUNT`, but nobody limits how many pods name one node. So a sum that an
-int64 column cannot hold safely is kept as a Python integer beside the column, which then holds
-`MOST_SUM`. The sum is exact when pods leave again.
+An amount is at most `MOST_AMOUNT`, but any number of pods may name one node. A column holds at most
+`MOST_SUM`, and a sum that reaches it is kept as a Python integer beside the column, so that it is
+exact when pods leave again. Copies and sums over many places do not keep it: there the place stays
+full.
 """
 
 from __future__ import annotations
@@ -43,60 +44,41 @@ def freeze(array: NDArray[A]) -> NDArray[A]:
 #: The largest number in a column. The sum and the difference of two such numbers fit 64 bits.
 MOST_SUM = 2**62 - 1
 
-# A bound that needs no looking after: sums of real pods are smaller, and of numbers up to it a
-# million can be added up.
-_LEAST_BOUND = 2**40
-
-_Exact = NDArray[Any]
-
 
 class Sums:
-    """int64[kind, place]: sums, each between -MOST_SUM and MOST_SUM."""
+    """int64[kind, place]: sums of amounts. A place that holds MOST_SUM is full."""
 
-    __slots__ = ("array", "beyond", "bound")
+    __slots__ = ("array", "beyond")
 
     def __init__(
-        self,
-        array: NDArray[np.int64],
-        bound: int = _LEAST_BOUND,
-        beyond: dict[tuple[int, int], int] | None = None,
+        self, array: NDArray[np.int64], beyond: dict[tuple[int, int], int] | None = None
     ) -> None:
         self.array = array
-        #: The sums that a column does not hold, by kind and place.
+        #: The sums from MOST_SUM on, by kind and place. A full place without one stays full.
         self.beyond = beyond or {}
-        #: No number in the array is larger; -1 if there are sums beyond.
-        self.bound = -1 if self.beyond else bound
 
     @classmethod
     def zeros(cls, shape: tuple[int, ...]) -> Sums:
         return cls(np.zeros(shape, np.int64))
 
+    @property
+    def most_simple(self) -> int:
+        """Returns the largest total that may be written to the array instead of added."""
+        return -1 if self.beyond else MOST_SUM - 1
+
     def add(self, kind: int, place: int, amount: int) -> int:
         """Adds an amount, which may be negative; returns the number that the column then holds."""
-        if not self.beyond:
-            # Every pod that comes or goes is here several times, and no honest sum is too large.
-            total: int = self.array.item(kind, place) + amount
-            if -self.bound <= total <= self.bound:
-                self.array[kind, place] = total
-                return total
-        return self._add_exactly(kind, place, amount)
-
-    def _add_exactly(self, kind: int, place: int, amount: int) -> int:
-        at = kind, place
-        exact = self.beyond.pop(at, None)
-        total = amount + (int(self.array[at]) if exact is None else exact)
-        held = max(-MOST_SUM, min(total, MOST_SUM))
-        self.array[at] = held
-        if held != total:
-            self.beyond[at] = total
-        if self.beyond:
-            self.bound = -1
-        elif exact is not None:
-            self.bound = self._largest()
-        elif self.bound < abs(held):
-            # Twice as much, so that growing sums raise it rarely.
-            self.bound = min(2 * abs(held), MOST_SUM)
-        return held
+        before: int = self.array.item(kind, place)
+        if before == MOST_SUM:
+            if (kind, place) not in self.beyond:
+                return MOST_SUM
+            before = self.beyond.pop((kind, place))
+        total = before + amount
+        if total >= MOST_SUM:
+            self.beyond[kind, place] = total
+            total = MOST_SUM
+        self.array[kind, place] = total
+        return total
 
     def exact(self, kind: int, place: int) -> int:
         """Returns a sum, even one that the column does not hold."""
@@ -104,9 +86,8 @@ class Sums:
 
     def clear(self, place: int) -> None:
         self.array[:, place] = 0
-        if self.beyond:
-            self.beyond = {at: total for at, total in self.beyond.items() if at[1] != place}
-            self.bound = -1 if self.beyond else self._largest()
+        for at in [at for at in self.beyond if at[1] == place]:
+            del self.beyond[at]
 
     def grow(self, places: int) -> None:
         self.array = grow_to(self.array, places)
@@ -116,82 +97,48 @@ class Sums:
         kinds, places = shape
         more = np.zeros((kinds, self.array.shape[1]), np.int64)
         more[: len(self.array)] = self.array
-        return Sums(grow_to(more, places)[:, :places], self.bound, dict(self.beyond))
+        return Sums(grow_to(more, places)[:, :places], dict(self.beyond))
 
     def copy(self) -> Sums:
-        return Sums(self.array.copy(), self.bound, dict(self.beyond))
+        """Returns the same for trying things; full places stay full there."""
+        return Sums(self.array.copy())
 
     def copy_at(self, places: NDArray[np.intp]) -> Sums:
         """Returns the same with the sums of some places only; nothing is anywhere else."""
-        if self.beyond:
-            return self.copy()
         array = np.zeros_like(self.array)
         array[:, places] = self.array.take(places, axis=1)
-        return Sums(array, self.bound)
+        return Sums(array)
+
+    # Many places at once
 
     def at(self, places: NDArray[np.intp]) -> Sums:
         """Returns the sums of some places."""
         # `take` is three times as fast as an index.
-        array = self.array.take(places, axis=1)
-        if not self.beyond:
-            return Sums(array, self.bound)
-        return _from_exact(self._exact().take(places, axis=1))
+        return Sums(self.array.take(places, axis=1))
 
     def sum_groups(self, begins: NDArray[np.intp]) -> Sums:
-        """Sums of the places from each beginning to the next."""
-        largest = self.bound * self.array.shape[1]
-        if self.beyond or largest > MOST_SUM:
-            longest = int(np.diff(begins, append=self.array.shape[1]).max(initial=0))
-            largest = self._largest() * longest
-            if self.beyond or largest > MOST_SUM:
-                return _from_exact(np.add.reduceat(self._exact(), begins, axis=1))
-        return Sums(np.add.reduceat(self.array, begins, axis=1), largest)
+        """Sums of the places from each beginning to the next; none of them is negative."""
+        totals = np.add.reduceat(self.array, begins, axis=1)
+        if self.array.max(initial=0) > MOST_SUM // max(self.array.shape[1], 1):
+            # A total beyond 64 bits has wrapped around, which its value as a float shows.
+            rough = np.add.reduceat(self.array, begins, axis=1, dtype=np.float64)
+            totals[(rough > 1.5 * MOST_SUM) | (totals > MOST_SUM)] = MOST_SUM
+        return Sums(totals)
 
     def shift(self, places: NDArray[np.intp], more: Sums) -> None:
         """Adds to the sums of some places; a place of `more` is one of `places`."""
-        if self.beyond or more.beyond or self.bound + more.bound > MOST_SUM:
-            self._shift_exactly(places, more)
-            return
-        self.array[:, places] = self.array.take(places, axis=1) + more.array
-        self.bound += more.bound
+        self.array[:, places] = _add(self.array.take(places, axis=1), more.array)
+        self.beyond.clear()
 
     def __neg__(self) -> Sums:
-        return Sums(-self.array, self.bound, {at: -total for at, total in self.beyond.items()})
+        return Sums(-self.array)
 
     def __add__(self, other: Sums) -> Sums:
-        total = self.copy()
-        total.shift(np.arange(self.array.shape[1]), other)
-        return total
-
-    def _shift_exactly(self, places: NDArray[np.intp], more: Sums) -> None:
-        shifted = self.at(places)._exact() + more._exact()
-        new = _from_exact(shifted)
-        self.array[:, places] = new.array
-        numbers = places.tolist()
-        moved = set(numbers)
-        kept = {at: total for at, total in self.beyond.items() if at[1] not in moved}
-        came = {(kind, numbers[place]): total for (kind, place), total in new.beyond.items()}
-        self.beyond = kept | came
-        self.bound = -1 if self.beyond else self._largest()
-
-    def _largest(self) -> int:
-        return max(int(np.abs(self.array).max(initial=0)), _LEAST_BOUND)
-
-    def _exact(self) -> _Exact:
-        """Returns the sums as Python integers."""
-        exact = self.array.astype(object)
-        for at, total in self.beyond.items():
-            exact[at] = total
-        return exact
+        return Sums(_add(self.array, other.array))
 
 
-def _from_exact(exact: _Exact) -> Sums:
-    held = np.clip(exact, -MOST_SUM, MOST_SUM)
-    beyond = {
-        (int(kind), int(place)): int(exact[kind, place])
-        for kind, place in np.argwhere(held != exact)
-    }
-    sums = Sums(held.astype(np.int64), beyond=beyond)
-    if not beyond:
-        sums.bound = sums._largest()
-    return sums
+def _add(sums: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the totals; full places stay full, whatever is added."""
+    totals = np.minimum(sums + more, MOST_SUM)
+    totals[sums == MOST_SUM] = MOST_SUM
+    return totals

@@ -46,7 +46,7 @@ def coexistence_change(pod: Pod) -> int:
 
 
 class CoexistingPods:
-    """The counts for CoexistPolicy: how many pods of a row tolerate others, and which.
+    """The counts for the coexist policy: how many pods of a row tolerate others, and which.
 
     Pods are counted whether the feature gate is on or off; the gate decides who reads the counts.
     """

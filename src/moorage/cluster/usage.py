@@ -52,14 +52,14 @@ def count_requests(columns: Columns, facts: RowFacts, held: Held, amount: int) -
     next decision that looks at the row needs them.
     """
     places, known, sums = columns.resources, facts.requested, columns.requested
-    array, bound, row = sums.array, sums.bound, facts.number
+    array, most, row = sums.array, sums.most_simple, facts.number
     for name, request in held.requests:
         at = places.get(name)
         if at is None:
             columns.request_unoffered(row, name, amount * request)
             continue
         total = known[at] + amount * request
-        if total > bound:
+        if total > most:
             total = sums.add(at, row, amount * request)
         else:
             array[at, row] = total
@@ -68,7 +68,8 @@ def count_requests(columns: Columns, facts: RowFacts, held: Held, amount: int) -
     known, sums = facts.nonzero_requested, columns.nonzero_requested
     cpu = known[NONZERO_CPU] + amount * held.nonzero_cpu_milli
     memory = known[NONZERO_MEMORY] + amount * held.nonzero_memory_bytes
-    if cpu > sums.bound or memory > sums.bound:
+    most = sums.most_simple
+    if cpu > most or memory > most:
         known[:] = add_nonzero(sums, held, row, amount)
     else:
         known[:] = cpu, memory

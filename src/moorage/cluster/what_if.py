@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from moorage.objects.pod import Pod
 
-from .arrays import Sums, freeze
+from .arrays import MOST_SUM, Sums, freeze
 from .columns import CoexistingPods, RowFacts, coexistence_change
 from .extended.resources import ExtendedLayer
 from .inventory import Image, PortColumns
@@ -104,11 +104,11 @@ def predict_facts(nodes: Nodes, row: int, change: Usage, at: int) -> RowFacts | 
 
     What pods count for in scoring stays as it is.
     """
-    known, sums = nodes.facts(row), nodes._requested
-    if sums.beyond or change.requests.beyond:
-        return None
+    known = nodes.facts(row)
     more = change.requests.array[:, at].tolist()
     requested = [one + other for one, other in zip(known.requested, more, strict=False)]
+    if max(requested) >= MOST_SUM:
+        return None
     return RowFacts(row, known.allocatable, requested, known.nonzero_requested)
 
 
@@ -119,9 +119,9 @@ def predict_facts_with_pods(
 
     What pods count for in scoring stays as it is.
     """
-    if nodes._requested.beyond:
-        return None
     known, resources = nodes.facts(row), nodes.resources
+    if MOST_SUM in known.requested:
+        return None
     requested = known.requested.copy()
     for pods, amount in ((gone, -1), (come, 1)):
         for pod in pods:

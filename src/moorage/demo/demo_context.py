@@ -196,7 +196,7 @@ class DemoContext:
 
     def explain_pod(self, name: str) -> Explanation:
         """Explains why a pod waits, as `moorage explain` does."""
-        return explain(self.engine, self._waiting(name))
+        return explain(self.engine.decider, self._waiting(name))
 
     def _waiting(self, name: str) -> Pod:
         for queued in (*self.engine.queue, *self.engine.queue.in_flight):

@@ -219,16 +219,10 @@ def make_device_wait_event(pod: Pod, node_name: str, profile: str) -> RecordEven
 def make_preemption_event(
     victim: PodRef, preemptor: PodRef, node_name: str, profile: str, suffix: str = ""
 ) -> RecordEvent:
-    """Makes the event, on the victim, that it was preempted."""
-    note = f"Preempted by pod {preemptor.uid} on node {node_name}{suffix}"
+    """Makes the event, on the victim, that a pod or a group preempted it."""
+    kind, node = ("pod", node_name) if preemptor.kind == "Pod" else ("podgroup", "cluster")
+    note = f"Preempted by {kind} {preemptor.uid} on node {node}{suffix}"
     return RecordEvent(victim, "Normal", "Preempted", "Preempting", note, profile, preemptor)
-
-
-def make_group_preemption_event(victim: Pod, group: PodGroup, profile: str) -> RecordEvent:
-    """Makes the event, on the victim, that a group preempted it."""
-    note = f"Preempted by podgroup {group.uid} on node cluster"
-    about, related = PodRef.to(victim), PodRef.to_group(group)
-    return RecordEvent(about, "Normal", "Preempted", "Preempting", note, profile, related)
 
 
 def truncate(message: str) -> str:

@@ -41,10 +41,10 @@ from .actions import (
 from .cycle import Found
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from .events import BindingFailed, ClaimsWritten
+from .evictions import Evictions, Preemption
 from .nomination_ends import tell_of_room
 from .placement import Placement, PlacementState
-from .preemption_log import PreemptionLog
-from .remedies import Evictions, RemedyResult, seek_remedy, sign_for_remedy
+from .remedies import RemedyResult, seek_remedy, sign_for_remedy
 
 # Looked up once, because that takes long for an enum.
 _BINDING = PlacementState.BINDING
@@ -76,7 +76,6 @@ class Attempts:
         #: Those that wait for a permit or for what was written, by the uid of the pod.
         self.waiting: dict[str, Placement] = {}
         self.evictions = Evictions(self._queue, self._emit, self._observer)
-        self.preemptions = PreemptionLog()
         #: How often pods of each profile were too costly to be decided.
         self.too_costly: Counter[str] = Counter()
 
@@ -178,18 +177,10 @@ class Attempts:
         if remedy is None or not victims:
             return
         self._outrank(pod, remedy.node_name)
-        self.preemptions.note_pod(pod, remedy.node_name, victims)
         disruptions = count_disruptions(remedy.victims, self._cluster.nodes)
         self._observer.victims_found(POD, len(remedy.victims), disruptions, remedy.violations)
-        preemptor, placed = PodRef.to(pod), []
-        for victim in victims:
-            if not self.take_back_victim(victim, remedied.plugin, now):
-                placed.append(victim)
-                continue
-            where = remedy.node_name, profile.name, " (in kube-scheduler memory)."
-            self._emit(actions.make_preemption_event(PodRef.to(victim), preemptor, *where))
-        if placed:
-            self.evictions.begin(preemptor, placed, remedied, profile, now)
+        preemption = Preemption(pod, victims, remedied.plugin, profile.name, remedy.node_name)
+        self.evictions.begin(preemption, self.take_back_victim, now)
 
     def _outrank(self, pod: Pod, node_name: str) -> None:
         """Removes the nominations of less important pods to the node."""

@@ -36,8 +36,8 @@ class Decider:
         classes: Mapping[str, Classes],
         is_extended: bool,
     ) -> None:
-        self._profiles = profiles
-        self._cluster = cluster
+        self.profiles = profiles
+        self.cluster = cluster
         self._classes = classes
         #: Whether extenders choose among nodes.
         self._is_extended = is_extended
@@ -53,7 +53,7 @@ class Decider:
         self, profile: Profile, pod: Pod, rows: NDArray[np.intp] | None = None
     ) -> Found | Failed | None:
         """Decides about a pod; returns None without nodes. With rows, only these count."""
-        count = len(self._cluster.nodes)
+        count = len(self.cluster.nodes)
         if not count:
             return None
         window = self._make_window(profile, count, rows)
@@ -66,7 +66,7 @@ class Decider:
 
     def decide_member(self, pod: Pod, domain: Domain) -> Found | Failed | None:
         """Decides about a member of a group on the nodes of a domain."""
-        return self.decide(self._profiles[pod.spec.scheduler_name], pod, domain.rows)
+        return self.decide(self.profiles[pod.spec.scheduler_name], pod, domain.rows)
 
     def find_class(self, pod: Pod) -> PodClass | None:
         """Returns the class of pods like one."""
@@ -74,9 +74,9 @@ class Decider:
 
     def survey(self, pod: Pod) -> PodSurvey:
         """Returns what plugins say about a pod that extenders are asked about, too."""
-        profile, count = self._profiles[pod.spec.scheduler_name], len(self._cluster.nodes)
+        profile, count = self.profiles[pod.spec.scheduler_name], len(self.cluster.nodes)
         window = self._make_window(profile, count, offset=self._survey_start)
-        return PodSurvey(profile, pod, self._cluster, self._classes[profile.name], window)
+        return PodSurvey(profile, pod, self.cluster, self._classes[profile.name], window)
 
     def count_survey(self, profile: Profile, survey: PodSurvey) -> None:
         """Makes the next search begin where the one of a decision ended."""
@@ -84,7 +84,7 @@ class Decider:
             self.start += survey.looked_at
         else:
             self._survey_start += survey.looked_at
-        self._take_turn(len(self._cluster.nodes))
+        self._take_turn(len(self.cluster.nodes))
 
     @contextmanager
     def hold(self) -> Iterator[None]:

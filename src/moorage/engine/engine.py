@@ -15,7 +15,7 @@ from moorage.cluster import Cluster, HandleRegistry
 from moorage.cluster.changes import unite
 from moorage.config import Configuration
 from moorage.framework.attempt import Failed
-from moorage.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
+from moorage.framework.observe import PODGROUP, PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from moorage.framework.plugin import Registry
 from moorage.framework.plugin_fence import STOPPED, make_error
 from moorage.framework.plugin_start import attach, show_cluster
@@ -51,6 +51,7 @@ from .events import (
     Removed,
     Unbound,
 )
+from .evictions import Evictions
 from .extenders.consultations import Consultations
 from .fence import Fence, describe
 from .gangs.admission import GANG_SCHEDULING, hold_group
@@ -60,7 +61,6 @@ from .group_attempts import GroupAttempts
 from .intake import Intake
 from .placement import Placement, PluginPermits
 from .pre_enqueue import ask_to_queue
-from .preemption_log import PreemptionLog
 from .settings import (
     class_settings,
     collect_remarks,
@@ -113,9 +113,9 @@ class Engine:
             for name, profile in self.profiles.items()
         }
         choosing = (each.filter_verb or each.prioritize_verb for each in configuration.extenders)
-        self._decider = Decider(self.profiles, self.cluster, self.classes, any(choosing))
+        self.decider = Decider(self.profiles, self.cluster, self.classes, any(choosing))
         #: The decision about a pod as things are, without a consequence. Extenders are not asked.
-        self.decide, self.decide_member = self._decider.decide, self._decider.decide_member
+        self.decide, self.decide_member = self.decider.decide, self.decider.decide_member
         self.queue = self._make_queue()
         self.gangs = self._make_group_decider()
         version = configuration.gates.version
@@ -183,7 +183,7 @@ class Engine:
         settings = GroupSettings(
             gates["TopologyAwareWorkloadScheduling"], self.profiles.keys(), gates.version
         )
-        return GroupDecider(self.cluster, settings, self._observer, self._decider.find_class)
+        return GroupDecider(self.cluster, settings, self._observer, self.decider.find_class)
 
     def _make_group_attempts(self) -> GroupAttempts | None:
         """Makes the attempts of groups, if pods may name a group."""
@@ -232,9 +232,9 @@ class Engine:
         return self._attempts.too_costly
 
     @property
-    def preemptions(self) -> PreemptionLog:
-        """The latest preemptions."""
-        return self._attempts.preemptions
+    def evictions(self) -> Evictions:
+        """The preemptions that are under way, and the latest ones."""
+        return self._attempts.evictions
 
     def _handle_outcome(self, event: Event, now: float) -> None:
         match event:
@@ -258,13 +258,10 @@ class Engine:
 
     def _handle_eviction(self, event: Evicted | EvictionFailed, now: float) -> None:
         uid, preemptor = event.uid, event.preemptor_uid
-        is_group = self._groups is not None and self._groups.evicts_for(preemptor)
-        evictions = self._groups if is_group else self._attempts.evictions
-        assert evictions is not None, "groups evict only where there are any"
         if isinstance(event, Evicted):
-            evictions.evicted(uid, preemptor, now)
+            self.evictions.evicted(uid, preemptor, now)
         else:
-            evictions.failed(uid, preemptor, now)
+            self.evictions.failed(uid, preemptor, now)
 
     def _undo_binding(self, uid: str, now: float, is_waiting: bool) -> None:
         # A pod that is on its way again will tell by itself what becomes of it.
@@ -373,9 +370,9 @@ class Engine:
 
     def _consult(self, queued: QueuedPod, profile: Profile, now: float) -> None:
         """Begins a decision in which extenders take part."""
-        survey = self._decider.survey(queued.pod)
+        survey = self.decider.survey(queued.pod)
         self._consultations.begin(queued, survey, now)
-        self._decider.count_survey(profile, survey)
+        self.decider.count_survey(profile, survey)
 
     def _attempt_group(self, groups: GroupAttempts, entry: QueuedGroup, now: float) -> None:
         """Decides a group; extenders are asked about its members beforehand."""
@@ -385,7 +382,7 @@ class Engine:
         if not asked or not len(self.cluster.nodes):
             groups.attempt(entry, self.profiles, self.decide_member, now)
             return
-        surveys = [self._decider.survey(pending.get(pod.uid, pod)) for pod in asked]
+        surveys = [self.decider.survey(pending.get(pod.uid, pod)) for pod in asked]
         conclude = partial(self._conclude_group, groups, entry)
         self._consultations.begin_group(entry, surveys, conclude, now)
 
@@ -422,7 +419,7 @@ class Engine:
         """Decides the same without consequences: it does not influence later decisions."""
         profile = self.profiles[members[0].spec.scheduler_name]
         decider = replace(self.gangs, observer=UNOBSERVED)
-        with self._decider.hold():
+        with self.decider.hold():
             try:
                 return decider.decide(group, members, profile, self.decide_member)
             except STOPPED:
@@ -459,7 +456,7 @@ class Engine:
         """Asks the pre-enqueue plugins, first the one that refused last."""
         began = self._observer.clock()
         profile = self.profiles[pod.spec.scheduler_name]
-        answer = self._attempts.evictions.hold_back(pod.uid) or ask_to_queue(profile, pod, last)
+        answer = self.evictions.hold_back(pod.uid) or ask_to_queue(profile, pod, last)
         status = SUCCESS
         if answer is not None:
             plugin, refused = answer
@@ -473,7 +470,8 @@ class Engine:
         """Returns why no member of a group may be tried, whatever the plugins say."""
         assert self._groups is not None, "there are groups in the queue"
         began = self._observer.clock()
-        held = self._groups.hold_back(key)
+        group = self.cluster.groups.get(key)
+        held = None if group is None else self.evictions.hold_back(group.uid, PODGROUP)
         if held is None:
             refused = hold_group(key, self.cluster.groups)
             held = None if refused is None else (GANG_SCHEDULING, refused)

@@ -7,14 +7,12 @@ that a group holds nothing while it waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from moorage.cluster import Cluster
 from moorage.framework.observe import PODGROUP, Observer
 from moorage.framework.profile import Profile
-from moorage.framework.status import Rejected, unresolvable
 from moorage.objects.pod import Pod
-from moorage.objects.pod_group import GroupKey, PodGroup
+from moorage.objects.pod_group import PodGroup
 from moorage.queue.group_backoff import GroupReturn
 from moorage.queue.grouped_queue import GroupedQueue
 from moorage.queue.queued_group import QueuedGroup
@@ -23,7 +21,6 @@ from moorage.queue.queued_pod import QueuedPod
 from . import actions, budget
 from .actions import (
     Action,
-    EvictPod,
     PatchPodGroupStatus,
     PodGroupCondition,
     PodRef,
@@ -32,6 +29,7 @@ from .actions import (
 )
 from .attempts import Attempts
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from .evictions import Preemption
 from .gangs.gang_diagnosis import diagnose
 from .gangs.gang_protector import GangProtector
 from .gangs.group_cycle import Decide
@@ -39,8 +37,6 @@ from .gangs.group_decision import GroupDecider, GroupDecision
 from .gangs.group_result import GroupCode
 from .gangs.partial_gangs import PartialGangs
 from .placement import Placement
-
-_IN_PROGRESS = "waiting for the preemption for this pod group to be finished"
 
 # Looked up once, because that takes long for an enum.
 _SUCCESS, _UNSCHEDULABLE, _ERROR = (
@@ -51,19 +47,6 @@ _SUCCESS, _UNSCHEDULABLE, _ERROR = (
 
 # What metrics call an attempt that ended with a code.
 _RESULTS = {_SUCCESS: "scheduled", _UNSCHEDULABLE: "unschedulable", _ERROR: "error"}
-
-
-@dataclass(slots=True)
-class GroupEvictions:
-    """The victims of one group that are still to be evicted."""
-
-    key: GroupKey
-    #: The plugin that found them.
-    plugin: str
-    #: When they were asked for.
-    since: float
-    #: The event to record for each victim once it is evicted, by uid.
-    events: dict[str, RecordEvent] = field(default_factory=dict)
 
 
 class GroupAttempts:
@@ -84,8 +67,6 @@ class GroupAttempts:
         self._decider = decider
         self._pending = pending
         self._emit = emit
-        #: By the uid of the group that needs the room.
-        self._evictions: dict[str, GroupEvictions] = {}
         #: Keeps room for gangs that starve.
         self._protector = GangProtector(decider.cluster, queue, emit)
         self._partial = PartialGangs(decider.cluster, emit)
@@ -245,7 +226,7 @@ class GroupAttempts:
         bound.
         """
         trial = decision.trial
-        self._evictions.pop(decision.group.uid, None)
+        self._attempts.evictions.forget(decision.group.uid, PODGROUP)
         trial.keep()
         refused: list[tuple[QueuedPod, Failure]] = []
         going: list[Placement] = []
@@ -302,61 +283,8 @@ class GroupAttempts:
         victims = [each for each in remedy.victims if not each.terminating] if remedy else []
         if remedy is None or not victims:
             return
-        self._attempts.preemptions.note_group(group, victims)
         self._observer.victims_found(
             PODGROUP, len(remedy.victims), remedy.disruptions, remedy.violations
         )
-        message = f"{profile.name}: preempting to accommodate a higher priority podgroup"
-        known = self._evictions.setdefault(
-            group.uid, GroupEvictions(group.group_key, remedy.plugin, now)
-        )
-        for victim in victims:
-            event = actions.make_group_preemption_event(victim, group, profile.name)
-            if self._attempts.take_back_victim(victim, remedy.plugin, now):
-                self._emit(event)
-            else:
-                known.events[victim.uid] = event
-                self._emit(EvictPod(PodRef.to(victim), PodRef.to_group(group), message))
-        if not known.events:
-            self._observer.victims_left(PODGROUP, "success", 0.0)
-            del self._evictions[group.uid]
-
-    def hold_back(self, key: GroupKey) -> tuple[str, Rejected] | None:
-        """Returns why a group must not be tried yet: its victims are still being evicted."""
-        if not self._evictions:
-            return None
-        group = self._cluster.groups.get(key)
-        known = self._evictions.get(group.uid) if group is not None else None
-        return None if known is None else (known.plugin, unresolvable(_IN_PROGRESS))
-
-    def evicts_for(self, group_uid: str) -> bool:
-        """Whether pods are being evicted for the group of this uid."""
-        return group_uid in self._evictions
-
-    def evicted(self, victim_uid: str, group_uid: str, now: float) -> None:
-        """Handles the eviction of a group's victim."""
-        known = self._evictions.get(group_uid)
-        event = known.events.pop(victim_uid, None) if known is not None else None
-        if event is not None:
-            self._emit(event)
-            self._finish(group_uid, "success", now)
-
-    def failed(self, victim_uid: str, group_uid: str, now: float) -> None:
-        """Handles a failed eviction: its group may look for another way at once."""
-        known = self._evictions.get(group_uid)
-        if known is None:
-            return
-        known.events.pop(victim_uid, None)
-        self._finish(group_uid, "error", now)
-        self._queue.activate_group(known.key, now)
-
-    def _finish(self, group_uid: str, result: str, now: float) -> None:
-        known = self._evictions[group_uid]
-        if not known.events:
-            self._observer.victims_left(PODGROUP, result, now - known.since)
-            del self._evictions[group_uid]
-            self._queue.look_again(known.key, now)
-
-    def forget(self, group: PodGroup) -> None:
-        """Forgets a deleted group."""
-        self._evictions.pop(group.uid, None)
+        preemption = Preemption(group, victims, remedy.plugin, profile.name)
+        self._attempts.evictions.begin(preemption, self._attempts.take_back_victim, now)

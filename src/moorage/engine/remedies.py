@@ -1,8 +1,8 @@
-"""Remedies for a pod that fits nowhere: post-filters are asked, and victims are evicted."""
+"""Remedies for a pod that fits nowhere: the post-filters are asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable
 
 import msgspec
 
@@ -12,24 +12,15 @@ from moorage.framework.calls import ask_post_filter, ask_sign
 from moorage.framework.device_writes import ClaimRelease
 from moorage.framework.observe import (
     ERROR,
-    POD,
     POST_FILTER,
     SUCCESS,
-    UNOBSERVED,
-    Observer,
     PointTimer,
     make_caller,
 )
 from moorage.framework.plugin import UNSIGNABLE, NoRemedy, Remedy, Sign
 from moorage.framework.profile import Profile
-from moorage.framework.status import Code, PluginError, Rejected, unresolvable
+from moorage.framework.status import Code, PluginError
 from moorage.objects.pod import Pod
-from moorage.queue import Place, Queue
-
-from . import actions
-from .actions import Action, EvictPod, PodRef, RecordEvent
-
-_IN_PROGRESS = unresolvable("waiting for the preemption for this pod to be finished")
 
 
 class RemedyResult(msgspec.Struct, frozen=True):
@@ -128,88 +119,3 @@ class RemedySearch:
             partial=self._partial,
             releases=self._releases,
         )
-
-
-class PodEvictions(msgspec.Struct, frozen=True):
-    """The victims of one pod that are still to be evicted."""
-
-    #: The plugin that found them.
-    plugin: str
-    #: The event to record for each victim once it is evicted, by uid.
-    events: dict[str, RecordEvent]
-    #: When they were asked for.
-    since: float = 0.0
-
-
-class Evictions:
-    """The preemptions under way, by the uid of the pod that needs the room.
-
-    Such a pod waits until all evictions were requested.
-    """
-
-    def __init__(
-        self, queue: Queue, emit: Callable[[Action], None], observer: Observer = UNOBSERVED
-    ) -> None:
-        self._queue = queue
-        self._emit = emit
-        self._observer = observer
-        self._preemptions: dict[str, PodEvictions] = {}
-
-    def hold_back(self, uid: str) -> tuple[str, Rejected] | None:
-        """Returns why a pod must not be tried yet: its victims are still being evicted."""
-        known = self._preemptions.get(uid)
-        return None if known is None else (known.plugin, _IN_PROGRESS)
-
-    def begin(
-        self,
-        preemptor: PodRef,
-        victims: Sequence[Pod],
-        remedied: RemedyResult,
-        profile: Profile,
-        now: float,
-    ) -> None:
-        """Asks for the eviction of victims."""
-        message = f"{profile.name}: preempting to accommodate a higher priority pod"
-        where = remedied.nominate or "", profile.name
-        known = self._preemptions.get(preemptor.uid)
-        if known is None:
-            known = self._preemptions[preemptor.uid] = PodEvictions(remedied.plugin, {}, now)
-        for victim in victims:
-            ref = PodRef.to(victim)
-            self._emit(EvictPod(ref, preemptor, message))
-            known.events[victim.uid] = actions.make_preemption_event(ref, preemptor, *where)
-
-    def evicted(self, victim_uid: str, pod_uid: str, now: float) -> None:
-        """Handles the eviction of a victim."""
-        known = self._preemptions.get(pod_uid)
-        event = known.events.pop(victim_uid, None) if known is not None else None
-        if known is None or event is None:
-            return
-        self._emit(event)
-        if not known.events:
-            self._finish(pod_uid, "success", now)
-
-    def failed(self, victim_uid: str, pod_uid: str, now: float) -> None:
-        """Handles a failed eviction: the pod may look for another way at once."""
-        known = self._preemptions.get(pod_uid)
-        if known is not None:
-            known.events.pop(victim_uid, None)
-        if known is None or not known.events:
-            self._finish(pod_uid, "error", now)
-        queued = self._queue.get(pod_uid)
-        if queued is not None:
-            self._queue.activate([queued.pod], now)
-
-    def forget(self, pod_uid: str) -> None:
-        """Forgets a pod that is gone or placed."""
-        self._preemptions.pop(pod_uid, None)
-
-    def _finish(self, pod_uid: str, result: str, now: float) -> None:
-        """Lets a pod be tried that has no victims left to wait for."""
-        known = self._preemptions.pop(pod_uid, None)
-        if known is not None:
-            self._observer.victims_left(POD, result, now - known.since)
-        queued = self._queue.get(pod_uid)
-        if queued is not None and queued.place is Place.GATED:
-            # What woke it came while its victims were still being evicted.
-            self._queue.activate([queued.pod], now)

@@ -48,6 +48,8 @@ class DeviceWrites(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     claims: tuple[DeviceClaimRef, ...] = ()
     #: For each device that has to be made ready after that, the driver that does it.
     slow_drivers: tuple[str, ...] = ()
+    #: The plugin that wants it, which errors name.
+    plugin: str = ""
 
 
 class ClaimRelease(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moorage.cluster import Change, Nodes, Rows, Scope
+from moorage.framework.holder_limits import LimitHolders
 from moorage.framework.plugin import Filter, PreFilter, Sign, SignedParts
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
@@ -50,7 +51,7 @@ class HeldNodes:
         return Reason(f"node(s) beyond the limit: {held}", code)
 
 
-class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign):
+class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, LimitHolders):
     """Keeps exclusive pods of a namespace that holds enough nodes to those that it holds."""
 
     name = "ExclusiveNodeLimits"

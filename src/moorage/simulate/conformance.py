@@ -381,7 +381,7 @@ def _apply(engine: Engine, pod: Pod, step: RecordedStep) -> None:
     node_name = step.chosen or step.nominated
     if node_name is not None:
         cluster.nominate(pod, "")
-        place_pod(engine, engine.profiles[pod.spec.scheduler_name], pod, node_name)
+        place_pod(engine.cluster, engine.profiles[pod.spec.scheduler_name], pod, node_name)
     apply_devices(engine, pod, step.dra)
     if step.dra.bind_error is not None:
         # Its claims keep their devices, though it is not bound.

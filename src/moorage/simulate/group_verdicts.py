@@ -199,7 +199,7 @@ def apply_group_step(engine: Engine, pending: dict[str, Pod], step: RecordedStep
         if outcome.node is not None:
             cluster.nominate(pod, "")
             cluster.dismiss(pod)
-            place_pod(engine, engine.profiles[pod.spec.scheduler_name], pod, outcome.node)
+            place_pod(engine.cluster, engine.profiles[pod.spec.scheduler_name], pod, outcome.node)
         elif outcome.nominated:
             cluster.nominate(pod, outcome.nominated)
         elif outcome.cleared:

@@ -14,6 +14,7 @@ import msgspec
 from moorage.cluster import Nodes
 from moorage.engine import diagnosis
 from moorage.engine.cycle import Found, conclude, find_feasible
+from moorage.engine.decider import Decider
 from moorage.engine.engine import Engine
 from moorage.engine.explain import explain
 from moorage.engine.explain.explanation import Explanation, ExplanationPart, Names
@@ -142,8 +143,8 @@ def fit(engine: Engine, scene: Scene, question: Question) -> Fit:
     world = World(engine)
     for item in (*scene.around, *question.around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
-    run = PodPlacer(engine)
-    first = _find_feasible(engine, question.template)
+    run = PodPlacer(engine.decider)
+    first = _find_feasible(engine.decider, question.template)
     for pod in question.pods(world, scene):
         run.place(pod)
     return run.summarize(scene, question, first)
@@ -170,9 +171,9 @@ def compare(engine: Engine, before: Fit, scene: Scene, question: Question) -> Co
 
 @dataclass(slots=True)
 class PodPlacer:
-    """Places pods in an engine."""
+    """Places pods where a decider finds room."""
 
-    engine: Engine
+    decider: Decider
     #: Where each pod went, by key; empty is nowhere.
     places: dict[str, str] = field(default_factory=dict)
     messages: dict[str, list[str]] = field(default_factory=dict)
@@ -196,7 +197,7 @@ class PodPlacer:
 
     def _try(self, pod: Pod) -> str | None:
         """Places a pod; returns why that failed."""
-        profile = self.engine.profiles.get(pod.spec.scheduler_name)
+        profile = self.decider.profiles.get(pod.spec.scheduler_name)
         if profile is None:
             return f"no profile serves scheduler {pod.spec.scheduler_name}"
         for plugin in profile.pre_enqueue:
@@ -204,7 +205,7 @@ class PodPlacer:
             if held is not None:
                 return held.message
         try:
-            outcome = self.engine.decide(profile, pod)
+            outcome = self.decider.decide(profile, pod)
         except PluginError as error:
             return str(error)
         if isinstance(outcome, Found):
@@ -212,8 +213,8 @@ class PodPlacer:
         return diagnosis.NO_NODES if outcome is None else diagnosis.message(outcome)
 
     def _place(self, profile: Profile, pod: Pod, row: int) -> str | None:
-        name = self.engine.cluster.nodes.name(row)
-        refusal = place_pod(self.engine, profile, pod, name)
+        name = self.decider.cluster.nodes.name(row)
+        refusal = place_pod(self.decider.cluster, profile, pod, name)
         if refusal is None:
             self.places[pod.key] = name
         return refusal
@@ -224,35 +225,35 @@ class PodPlacer:
         there |= {pod.key: "" for pod in scene.waiting}
         left = [Left(message, len(pods), tuple(pods)) for message, pods in self.messages.items()]
         return Fit(
-            node_count=len(self.engine.cluster.nodes),
+            node_count=len(self.decider.cluster.nodes),
             asked=len(self.places),
             placed=sum(counts.values()),
             nodes=tuple(NodeShare(name, count) for name, count in counts.most_common()),
-            kinds=_share_kinds(self.engine.cluster.nodes, counts),
+            kinds=_share_kinds(self.decider.cluster.nodes, counts),
             left=tuple(sorted(left, key=lambda each: -each.count)),
             runs_out=self._runs_out(question.template, first),
             moves=tuple(
                 Move(key, there[key], node) for key, node in self.places.items() if key in there
             ),
-            why=None if self.refused is None else explain(self.engine, self.refused),
+            why=None if self.refused is None else explain(self.decider, self.refused),
             freed=self._find_freed(question),
         )
 
     def _find_freed(self, question: Question) -> tuple[FreedNode, ...]:
         pod = self.refused
-        profile = pod and self.engine.profiles.get(pod.spec.scheduler_name)
+        profile = pod and self.decider.profiles.get(pod.spec.scheduler_name)
         if pod is None or not profile:
             return ()
         is_copy = question.template is not None
         wanted = sum(map(len, self.messages.values())) if is_copy else 1
-        return find_freed_nodes(profile, pod, self.engine.cluster.nodes, wanted)
+        return find_freed_nodes(profile, pod, self.decider.cluster.nodes, wanted)
 
     def _runs_out(self, template: Pod | None, first: set[str]) -> tuple[RunsOut, ...]:
         """Returns why nodes that were feasible for a copy are not any more."""
-        profile = template and self.engine.profiles.get(template.spec.scheduler_name)
+        profile = template and self.decider.profiles.get(template.spec.scheduler_name)
         if template is None or not profile or self.refused is None:
             return ()
-        nodes = self.engine.cluster.nodes
+        nodes = self.decider.cluster.nodes
         failed = _find_failure(profile, template, nodes)
         if failed is None or failed.filtered is None:
             return ()
@@ -264,12 +265,12 @@ class PodPlacer:
         return tuple(sorted(found, key=lambda each: -each.count))
 
 
-def _find_feasible(engine: Engine, template: Pod | None) -> set[str]:
+def _find_feasible(decider: Decider, template: Pod | None) -> set[str]:
     """Returns the nodes that take a copy before any is placed."""
-    profile = template and engine.profiles.get(template.spec.scheduler_name)
+    profile = template and decider.profiles.get(template.spec.scheduler_name)
     if template is None or not profile:
         return set()
-    nodes = engine.cluster.nodes
+    nodes = decider.cluster.nodes
     try:
         prepared = pre_filter(profile, template, nodes)
         if prepared.rejected is not None:

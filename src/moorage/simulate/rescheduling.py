@@ -83,7 +83,7 @@ def reschedule(
         *(each for each in scene.running if each.uid not in gone),
     ):
         world.apply(item, 0.0)
-    placer = PodPlacer(engine)
+    placer = PodPlacer(engine.decider)
     for pod in sorted(moving, key=lambda each: (-each.priority, each.created or 0.0, each.key)):
         placer.place(replace(pod, node_name=""))
     moved = [pod for pod in moving if placer.places[pod.key] not in ("", pod.node_name)]

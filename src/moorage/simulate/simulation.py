@@ -28,7 +28,8 @@ from moorage.objects.pod import Pod
 from moorage.queue.queued_pod import Place, QueuedPod
 from moorage.world import ClaimedVolume, Scene, World
 
-from .transcript import PendingPod, PlacedPod, PreemptedPod, Transcript, Use
+from .place_study import study_places
+from .transcript import PendingPod, PlacedPod, PreemptedPod, Reuse, Transcript, Use
 
 GATED, TERMINATING, OTHER_SCHEDULER = "SchedulingGated", "Terminating", "OtherScheduler"
 PREEMPTED = "Preempted"
@@ -56,6 +57,7 @@ def simulate(
     for item in (*scene.around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
     before = _sum_requests(engine.cluster.nodes)
+    studies = study_places(engine)
     for pod in scene.waiting:
         world.apply(_forget_attempts(pod), 0.0)
     run = _Run(engine, world, answer)
@@ -69,7 +71,9 @@ def simulate(
         volumes=tuple(run.volumes),
         use=_sum_use(engine.cluster.nodes, before),
         nodes=len(engine.cluster.nodes),
-        reuse={name: reuse.statistics for name, reuse in engine.classes.items()},
+        reuse={
+            name: Reuse(each.statistics, studies[name]) for name, each in engine.classes.items()
+        },
         story=tuple(run.story),
     )
 

@@ -23,6 +23,8 @@ from moorage.objects.pod import Pod
 from moorage.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from moorage.world import ClaimedVolume
 
+from .place_study import PlaceStudy
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedPod:
@@ -63,6 +65,14 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
+class Reuse:
+    """What identical pods of a profile shared, and how they were placed."""
+
+    statistics: Statistics
+    places: PlaceStudy
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """The result, and every action on the way with its virtual time in seconds."""
 
@@ -74,7 +84,7 @@ class Transcript:
     use: dict[str, Use]
     nodes: int
     #: By profile, what like pods shared.
-    reuse: dict[str, Statistics]
+    reuse: dict[str, Reuse]
     story: tuple[tuple[float, Action], ...]
 
 
@@ -104,23 +114,25 @@ def to_builtins(transcript: Transcript) -> dict[str, Any]:
     }
 
 
-def _reuse(statistics: Statistics) -> dict[str, Any]:
+def _reuse(reuse: Reuse) -> dict[str, Any]:
+    statistics, places = reuse.statistics, reuse.places
     return {
         "decisions": statistics.decisions,
         "alike": statistics.alike,
         "reused": statistics.reused,
         "ways": {way.value: count for way, count in statistics.paths.items()},
         "flushes": {why.value: count for why, count in statistics.flushes.items()},
-        "longestRun": statistics.longest_run,
-        "lookedAt": statistics.looked_at,
-        "aloneOnNode": statistics.alone_on_node,
+        "longestRun": places.longest_run,
+        "lookedAt": places.looked_at,
+        "aloneOnNode": places.alone_on_node,
         "verified": statistics.verified,
         "differences": statistics.differences,
     }
 
 
-def describe_reuse(profile: str, statistics: Statistics) -> str:
+def describe_reuse(profile: str, reuse: Reuse) -> str:
     """Describes in one line which answers like pods of a profile shared, and why not more."""
+    statistics, places = reuse.statistics, reuse.places
     others = (
         f"{count} {way.value}"
         for way, count in sorted(statistics.paths.items())
@@ -128,8 +140,8 @@ def describe_reuse(profile: str, statistics: Statistics) -> str:
     )
     reused = f"{statistics.reused} of {statistics.decisions} decisions of {profile} reused answers"
     line = "; ".join((reused, *others))
-    if statistics.looked_at:
-        share = 100 * statistics.alone_on_node // statistics.looked_at
+    if places.looked_at:
+        share = 100 * places.alone_on_node // places.looked_at
         line += f"; {share}% of places took no second such pod"
     if statistics.verified:
         line += f"; {statistics.verified} verified, {statistics.differences} differed"

@@ -61,7 +61,7 @@ def fit_workloads(
     world = World(engine)
     for item in (*scene.around, *around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
-    placer = PodPlacer(engine)
+    placer = PodPlacer(engine.decider)
     replaced = {workload.text: _pods_of(workload, scene) for workload in workloads}
     gone = {pod.uid for pods in replaced.values() for pod in pods}
     waiting = [
@@ -139,7 +139,7 @@ def _roll_out(
         len(old) if left else 0,
         tuple(NodeShare(name, count) for name, count in counts.most_common()),
         message if left else "",
-        explain(placer.engine, left[0]) if left else None,
+        explain(placer.decider, left[0]) if left else None,
     )
 
 
@@ -151,7 +151,7 @@ def _place_together(
     older: Sequence[Pod],
 ) -> WorkloadFit:
     """Places the pods of a group in one decision, once those of an older version are gone."""
-    engine, pods = placer.engine, workload.pods
+    engine, pods = world.engine, workload.pods
     for pod in older:
         world.remove(pod, 0.0)
     for pod in pods:

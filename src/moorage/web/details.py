@@ -186,7 +186,7 @@ def _complete(engine: Engine, detail: PodDetail, pod: Pod, now: float) -> Steps[
 
 def _try_to_explain(engine: Engine, pod: Pod, now: float) -> Steps[Explanation | None]:
     try:
-        explanation = yield from explain_in_steps(engine, pod)
+        explanation = yield from explain_in_steps(engine.decider, pod)
         return replace(explanation, queue=view_queue(engine, pod, now))
     except Exception:  # noqa: BLE001 - a plugin that breaks has events of its own
         return None
@@ -256,7 +256,7 @@ def find_pod(engine: Engine, namespace: str, name: str) -> Generator[None, None,
 
 def explain_pod(engine: Engine, pod: Pod, node: str, now: float) -> Steps[bytes]:
     """Returns the explanation as JSON; raises NoSuchNode if there is no such node."""
-    explanation = yield from explain_in_steps(engine, pod, node)
+    explanation = yield from explain_in_steps(engine.decider, pod, node)
     return msgspec.json.encode(replace(explanation, queue=view_queue(engine, pod, now)))
 
 

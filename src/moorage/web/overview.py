@@ -16,12 +16,12 @@ import numpy as np
 from moorage.cluster import Nodes
 from moorage.engine import Engine
 from moorage.engine.classes.statistics import DecisionPath, Statistics
+from moorage.framework.holder_limits import LimitHolders
 from moorage.objects.coexist import LIMIT_LABEL
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 from moorage.objects.resources import Amounts
 from moorage.objects.workload import owner_text
-from moorage.plugins.exclusive_node_limits import ExclusiveNodeLimits
 
 from .details import describe_extended, describe_refusal
 from .messages import pack
@@ -245,7 +245,7 @@ def list_exclusive(engine: Engine) -> Generator[None, None, bytes]:
 def _find_limit(engine: Engine) -> str | None:
     """Returns the lowest limit that a profile sets for a namespace without a label."""
     plugins = (each for profile in engine.profiles.values() for each in profile.plugins.values())
-    limits = (each.most for each in plugins if isinstance(each, ExclusiveNodeLimits))
+    limits = (each.most for each in plugins if isinstance(each, LimitHolders))
     least = min((limit for limit in limits if limit is not None), default=None)
     return None if least is None else str(least)
 

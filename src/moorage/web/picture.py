@@ -46,7 +46,7 @@ class Picture:
         self._columns = NodeColumns(engine.cluster)
         self._waiting = WaitingPods(engine, MOST_PUT if limited else sys.maxsize)
         self._events: deque[RecentEvent] = deque(maxlen=_EVENTS_KEPT)
-        self._preemptions = engine.preemptions.count
+        self._preemptions = engine.evictions.count
 
     def advance(self, figures: Figures, arrived: list[Pod]) -> Generator[None, None, Message]:
         """Catches up with the engine, in slices; returns what has changed."""
@@ -81,7 +81,7 @@ class Picture:
             yield Message(queue=part)
 
     def _list_preemptions(self, at: float) -> list[RecentEvent]:
-        preemptions, known = self._engine.preemptions, self._preemptions
+        preemptions, known = self._engine.evictions, self._preemptions
         self._preemptions = preemptions.count
         return [
             RecentEvent(

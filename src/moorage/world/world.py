@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from moorage.cluster import Nodes
+from moorage.cluster import Cluster, Nodes
 from moorage.documents.conversion import to_struct
 from moorage.engine import Engine
 from moorage.engine.actions import (
@@ -199,12 +199,11 @@ def _make(creation: ClaimCreation, pod: PodRef) -> ResourceClaim:
     )
 
 
-def place_pod(engine: Engine, profile: Profile, pod: Pod, node_name: str) -> str | None:
+def place_pod(cluster: Cluster, profile: Profile, pod: Pod, node_name: str) -> str | None:
     """Counts a pod on a node and lets plugins reserve; takes all back if one refuses.
 
     It serves what-if questions, which bind nothing. Returns why a plugin refused.
     """
-    cluster = engine.cluster
     placed = cluster.assume(pod, node_name)
     row = cluster.nodes.row(node_name)
     assert row is not None, "a pod was assumed there"

@@ -97,7 +97,7 @@ def test_the_owner_of_a_pod_is_told_which_team_would_do() -> None:
     for each in (node("s1", "search"), node("s2", "search"), node("p1", "payments")):
         engine.handle(Applied(each), 0.0)
 
-    suggestions = explain(engine, pod("ads")).suggestions
+    suggestions = explain(engine.decider, pod("ads")).suggestions
 
     # Every piece of advice was tried: the nodes are those that take the pod then.
     assert [(each.remedy, each.problem, each.nodes) for each in suggestions] == [

@@ -90,6 +90,8 @@ class Classes:
         self._ranked = profile.observer.batch_durations(profile.name)
         self._signer = Signer(profile)
         self.statistics = Statistics()
+        #: Receives each decision before it is carried out, for a study of them.
+        self.on_decided: Callable[[Pod, int | None, Found | Failed], None] | None = None
         self._cache = AnswerCache(settings.most_bytes) if cache is None else cache
         self._failures = Failures(profile, cluster, self._cache, self.statistics)
         #: The plugins that raised where answers are reused.
@@ -127,21 +129,21 @@ class Classes:
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         """Returns the decision for a pod: that of `cycle.decide`, mostly with less work."""
         signature = self._sign(pod)
-        self.statistics.saw(signature)
-        if signature is not None and pod.owner is not None:
-            self._siblings.saw(pod, pod.owner, signature, self._cluster.nodes)
+        self._count(signature, pod)
         path, outcome = self._ask_class(signature, pod, window)
         if outcome is None:
-            outcome = self._decide_alone(signature, pod, window)
+            outcome = self._decide_alone(pod, window)
         elif self._settings.verify_share and (
             path.is_reuse or path is DecisionPath.NOMINATED or isinstance(outcome, Failed)
         ):
             outcome = self._verify(pod, window, outcome)
         self.statistics.paths[path] += 1
+        if self.on_decided is not None:
+            self.on_decided(pod, signature, outcome)
         if signature is not None:
             self._asked.setdefault(signature, pod.uid)
             if isinstance(outcome, Found):
-                self.statistics.placed(signature, outcome.row)
+                self.statistics.placed(signature)
             # If a pod fits on none of some rows, it may still fit on others.
             elif window.rows is None and self._is_example(path):
                 self._failures.put(signature, pod, outcome)
@@ -164,12 +166,12 @@ class Classes:
                 return self._beside_nominated(signature, pod, window)
             # Mostly no failures are kept, so nothing is looked up.
             look = window.rows is None and self._cache.failures
-            failed = self._fail_alike(signature, pod) if look else None
+            failed = self._failures.find(signature, pod) if look else None
             if failed is not None:
                 return DecisionPath.FAILURE, failed
             if pod.spec.named_nodes is not None:
                 # No class is made for pods that name their nodes.
-                found = self._on_named(signature, pod) if window.rows is None else None
+                found = self._on_named(pod) if window.rows is None else None
                 return DecisionPath.NARROWED, found
             return self._by_class(signature, pod, window)
         except (Unserved, BrokenRowsError):
@@ -258,7 +260,15 @@ class Classes:
             self.statistics.unsigned[signature.plugin, signature.why] += 1
         return None
 
-    def _decide_alone(self, signature: int | None, pod: Pod, window: Window) -> Found | Failed:
+    def _count(self, signature: int | None, pod: Pod) -> None:
+        """Counts a pod that is about to be decided, by its likeness to others."""
+        if signature is None:
+            return
+        self.statistics.saw(signature)
+        if pod.owner is not None:
+            self._siblings.saw(pod, pod.owner, signature, self._cluster.nodes)
+
+    def _decide_alone(self, pod: Pod, window: Window) -> Found | Failed:
         """Returns the decision of `cycle.decide`.
 
         An error that prevented reuse is reported, unless this decision raises as well.
@@ -267,8 +277,6 @@ class Classes:
         outcome = decide(self._profile, pod, self._cluster.nodes, window)
         if error is not None:
             self._tell_break(error)
-        if signature is not None:
-            self.statistics.look_back(signature, outcome)
         return outcome
 
     def _tell_break(self, error: BaseException) -> None:
@@ -283,7 +291,7 @@ class Classes:
         """Returns whether a failure is kept for like pods."""
         return self.is_on and path not in _NOT_FOR_OTHERS
 
-    def _on_named(self, signature: int, pod: Pod) -> Found | None:
+    def _on_named(self, pod: Pod) -> Found | None:
         """Returns the decision for a pod that names one node and fits there.
 
         Only this row is checked. None if the pod does not fit: `cycle.decide` finds the reasons.
@@ -299,16 +307,7 @@ class Classes:
             return None
         if not fits_on(self._profile, pod, prepared, nodes, row):
             return None
-        if self.statistics.places.get(signature) == row:
-            self.statistics.looked_back(True)
         return Found(row, prepared, None)
-
-    def _fail_alike(self, signature: int, pod: Pod) -> Failed | None:
-        """Returns how a pod fails that is like one that failed; None if it may fit."""
-        failed = self._failures.find(signature, pod)
-        if failed is not None:
-            self.statistics.look_back(signature, failed)
-        return failed
 
     def _beside_nominated(
         self, signature: int, pod: Pod, window: Window
@@ -325,7 +324,7 @@ class Classes:
         # A signature does not say whether a volume is shared with a nominated pod.
         if nodes.storage.nominated.are_shared_by(pod):
             return DecisionPath.NOMINATED, None
-        failed = self._fail_alike(signature, pod)
+        failed = self._failures.find(signature, pod)
         return (DecisionPath.FIRST if failed is None else DecisionPath.FAILURE), failed
 
     def _on_nominated(self, signature: int, pod: Pod) -> Found | None:
@@ -344,8 +343,6 @@ class Classes:
             return None
         if not fits_on(self._profile, pod, prepared, nodes, row):
             return None
-        if self.statistics.places.get(signature) == row:
-            self.statistics.looked_back(True)
         return Found(row, prepared, None, nominated_path=True)
 
     def _is_crowded(self, pod: Pod, node_name: str) -> bool:
@@ -383,16 +380,11 @@ class Classes:
             self._cache.discard(key)
             raise
         if row is None:
-            return DecisionPath.FIRST, self._look_for_reasons(signature, kept, pod, window)
-        last = self.statistics.places.get(signature)
-        if last is not None:
-            self.statistics.looked_back(kept.takes(last))
+            return DecisionPath.FIRST, self._look_for_reasons(kept, pod, window)
         kept.last_row = row
         return (DecisionPath.FIRST if known is None else path), Found(row, kept.pre_filtered, None)
 
-    def _look_for_reasons(
-        self, signature: int, kept: PodClass, pod: Pod, window: Window
-    ) -> Found | Failed | None:
+    def _look_for_reasons(self, kept: PodClass, pod: Pod, window: Window) -> Found | Failed | None:
         """Returns the full decision for a pod whose class has no feasible row, with the reasons.
 
         It is made once per class and state of the cluster, with what the class has prepared. None
@@ -401,11 +393,9 @@ class Classes:
         prepared = None if pod.spec.resource_claims else kept.prepare_for(pod)
         if prepared is None:
             return None
-        outcome = self._fail(kept, prepared, window) or conclude(
+        return self._fail(kept, prepared, window) or conclude(
             self._profile, pod, prepared, self._cluster.nodes, window
         )
-        self.statistics.look_back(signature, outcome)
-        return outcome
 
     def _fail(self, kept: PodClass, prepared: PreFiltered, window: Window) -> Failed | None:
         """Returns the failure of a class, by its own answers; None if these are not enough."""

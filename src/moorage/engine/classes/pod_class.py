@@ -397,12 +397,6 @@ class PodClass:
             fits &= ~rejected
         return fits
 
-    def takes(self, row: int) -> bool:
-        """Returns whether such a pod fits on a row, without regard to nominated pods."""
-        if self.bits.item(row):
-            return False
-        return not any(rejected[row] for rejected in self.wide_filters.rejections)
-
     def feasible_among(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Returns those of some rows where such a pod fits, without regard to nominated pods."""
         fits = self.bits[rows] == 0

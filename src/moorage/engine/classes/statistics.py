@@ -6,10 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from moorage.engine.cycle import Found
-from moorage.framework.attempt import Failed
-
-# Signatures whose last place is remembered; beyond it, counting begins anew.
+# Signatures of placed pods that are remembered; beyond it, remembering begins anew.
 _MOST_REMEMBERED = 65_536
 
 
@@ -82,50 +79,21 @@ class Statistics:
     alike: int = 0
     #: Decisions for pods that were unlike the last one of their owner, by who told them apart.
     apart: Counter[str] = field(default_factory=Counter)
-    #: How many like pods followed each other, by length.
-    runs: Counter[int] = field(default_factory=Counter)
-    #: Placements after which the node took no other such pod, of those that were looked at.
-    alone_on_node: int = 0
-    looked_at: int = 0
     #: Decisions made twice, and those that differed.
     verified: int = 0
     differences: int = 0
-    _last: int | None = None
-    _length: int = 0
-    #: The row of the last pod of each signature.
-    places: dict[int, int] = field(default_factory=dict)
+    _placed: set[int] = field(default_factory=set)
 
-    def saw(self, signature: int | None) -> None:
-        """Counts a pod that is about to be decided."""
-        if signature is not None:
-            self.signed += 1
-            self.alike += signature in self.places
-        if signature is not None and signature == self._last:
-            self._length += 1
-            return
-        if self._length:
-            self.runs[self._length] += 1
-        self._last, self._length = signature, 0 if signature is None else 1
+    def saw(self, signature: int) -> None:
+        """Counts a pod of that signature that is about to be decided."""
+        self.signed += 1
+        self.alike += signature in self._placed
 
-    def placed(self, signature: int, row: int) -> None:
-        """Counts a pod of that signature that goes to a row."""
-        if len(self.places) >= _MOST_REMEMBERED:
-            self.places.clear()
-        self.places[signature] = row
-
-    def looked_back(self, takes_another: bool) -> None:
-        """Counts whether the place of the last like pod takes one more."""
-        self.looked_at += 1
-        self.alone_on_node += not takes_another
-
-    def look_back(self, signature: int, outcome: Found | Failed) -> None:
-        """Checks, in a full decision, the place of the last like pod."""
-        row = self.places.get(signature)
-        if row is None or outcome.filtered is None:
-            return
-        there = outcome.filtered.rows == row
-        if there.any():
-            self.looked_back(bool(outcome.filtered.feasible[there][0]))
+    def placed(self, signature: int) -> None:
+        """Counts a pod of that signature that got a node."""
+        if len(self._placed) >= _MOST_REMEMBERED:
+            self._placed.clear()
+        self._placed.add(signature)
 
     @property
     def decisions(self) -> int:
@@ -143,10 +111,6 @@ class Statistics:
     @property
     def reused(self) -> int:
         return sum(count for path, count in self.paths.items() if path.is_reuse)
-
-    @property
-    def longest_run(self) -> int:
-        return max((*self.runs, self._length))
 
     def metrics(self, profile: str) -> dict[str, dict[tuple[str, str], int]]:
         """Returns counters by kube-scheduler's names, labelled with profile, result or reason."""

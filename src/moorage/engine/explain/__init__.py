@@ -5,7 +5,7 @@ is.
 """
 
 from .explain_gang import GangExplanation, explain_gang
-from .explain_pod import NoSuchNode, explain, explain_in_steps, view_queue
+from .explain_pod import NoSuchNode, explain, explain_in_steps
 from .explanation import (
     Combination,
     Explanation,
@@ -17,6 +17,7 @@ from .explanation import (
     ScoredNode,
     Suggestion,
 )
+from .queue_view import view_queue
 from .steps import Steps, finish
 
 __all__ = [

@@ -12,7 +12,7 @@ from moorage.cluster.changes import Change
 from moorage.cluster.row_view import LogReader
 from moorage.engine import budget, diagnosis
 from moorage.engine.cycle import Found, conclude
-from moorage.engine.engine import Engine
+from moorage.engine.decider import Decider
 from moorage.engine.remedies import seek_remedy
 from moorage.framework.advice import Advice
 from moorage.framework.attempt import Failed, Filtered
@@ -20,15 +20,11 @@ from moorage.framework.calls import ask_pre_enqueue
 from moorage.framework.edits import RemoveGates, SetScheduler, pod_at
 from moorage.framework.status import Code, PluginError, Rejected
 from moorage.objects.pod import Pod
-from moorage.queue import QueuedPod
-from moorage.queue.queued_pod import BACKING_OFF
 
 from .case import Case
 from .explanation import (
     Explanation,
-    PermitWait,
     Preemption,
-    QueueView,
     Rejection,
     Suggestion,
 )
@@ -62,23 +58,23 @@ class NoSuchNode(LookupError):
     """The node does not exist."""
 
 
-def explain(engine: Engine, pod: Pod, node: str = "") -> Explanation:
+def explain(decider: Decider, pod: Pod, node: str = "") -> Explanation:
     """Explains a waiting, running or imagined pod, and if wanted its relation to one node.
 
     Nothing is changed. A running pod is explained as if it still waited, without its own requests.
     """
-    return finish(_explain(engine, pod, node))
+    return finish(_explain(decider, pod, node))
 
 
-def explain_in_steps(engine: Engine, pod: Pod, node: str = "") -> Steps[Explanation]:
+def explain_in_steps(decider: Decider, pod: Pod, node: str = "") -> Steps[Explanation]:
     """Explains in steps, between decisions.
 
     It begins anew when nodes come or go, but not without end.
     """
-    log = engine.cluster.changes
+    log = decider.cluster.changes
     for _ in range(_MOST_BEGINNINGS):
         reader = LogReader(log)
-        steps = _explain(engine, pod, node)
+        steps = _explain(decider, pod, node)
         while True:
             try:
                 next(steps)
@@ -88,22 +84,23 @@ def explain_in_steps(engine: Engine, pod: Pod, node: str = "") -> Steps[Explanat
             changed = reader.read()
             if changed is None or changed.everywhere & _MEMBERSHIP:
                 break
-    return explain(engine, pod, node)
+    return explain(decider, pod, node)
 
 
-def _explain(engine: Engine, pod: Pod, node: str) -> Steps[Explanation]:
-    if node and engine.cluster.nodes.row(node) is None:
+def _explain(decider: Decider, pod: Pod, node: str) -> Steps[Explanation]:
+    if node and decider.cluster.nodes.row(node) is None:
         raise NoSuchNode(node)
     base = Explanation(
-        pod.key, pod.spec.scheduler_name, "pending", node_count=len(engine.cluster.nodes)
+        pod.key, pod.spec.scheduler_name, "pending", node_count=len(decider.cluster.nodes)
     )
-    too_costly = budget.excess(pod, engine.cluster, budget.MOST_WORK // budget.PASSES_TO_EXPLAIN)
+    too_costly = budget.excess(pod, decider.cluster, budget.MOST_WORK // budget.PASSES_TO_EXPLAIN)
     if too_costly is not None:
         return replace(base, message=f"too costly to be explained: {too_costly}")
-    if pod.spec.scheduler_name not in engine.profiles:
-        profiles = {name: _case(engine, SetScheduler(name).apply(pod)) for name in engine.profiles}
+    if pod.spec.scheduler_name not in decider.profiles:
+        names = decider.profiles
+        profiles = {name: _case(decider, SetScheduler(name).apply(pod)) for name in names}
         return _explain_foreign(base, profiles)
-    case = _case(engine, pod)
+    case = _case(decider, pod)
     running = case.gone[0][0].node_name if case.gone else ""
     base = replace(base, running_on=running)
     if pod.terminating:
@@ -127,14 +124,14 @@ def _try_to_explain(case: Case, base: Explanation, node: str) -> Steps[Explanati
         return replace(base, state="error", message=str(error))
 
 
-def _case(engine: Engine, pod: Pod) -> Case:
+def _case(decider: Decider, pod: Pod) -> Case:
     """Returns the pod as it was before it got its node, and without what it takes there."""
-    nodes = engine.cluster.nodes
-    profile = engine.profiles[pod.spec.scheduler_name]
-    placed = engine.cluster.pod(pod.uid)
+    nodes = decider.cluster.nodes
+    profile = decider.profiles[pod.spec.scheduler_name]
+    placed = decider.cluster.pod(pod.uid)
     row = None if placed is None else nodes.row(placed.node_name)
     if placed is None or row is None:
-        return Case.of(profile, pod, nodes, (), lambda: engine.cluster.changes.generation)
+        return Case.of(profile, pod, nodes, (), lambda: decider.cluster.changes.generation)
     return Case.of(profile, replace(pod, node_name=""), nodes, ((placed, row),))
 
 
@@ -262,43 +259,3 @@ def _explain_gated(case: Case, base: Explanation, plugin: str, refused: Rejected
     return replace(
         base, state="gated", message=refused.message, rejections=(why,), suggestions=found
     )
-
-
-# What the queue knows
-
-
-def view_queue(engine: Engine, pod: Pod, now: float) -> QueueView | None:
-    """Returns what the queue knows of a pod, by the engine's clock; None if it does not wait."""
-    queued = engine.queue.get(pod.uid)
-    if queued is not None:
-        return _view_queued(engine, queued, now)
-    placement = engine.placement(pod.uid)
-    if placement is None:
-        return None
-    return QueueView(
-        place=placement.queued.place.value,
-        attempts=placement.queued.attempts,
-        assumed_on=placement.node_name,
-        permits=tuple(
-            PermitWait(plugin, _seconds_until(until, now))
-            for plugin, (until, _) in placement.permits.items()
-        ),
-    )
-
-
-def _view_queued(engine: Engine, queued: QueuedPod, now: float) -> QueueView:
-    # It is left alone until the second of its expiry is over.
-    backs_off = queued.place in BACKING_OFF
-    refusal = queued.refusal
-    return QueueView(
-        place=queued.place.value,
-        attempts=queued.attempts,
-        message=queued.message if refusal is None else refusal.message,
-        rejected_by=tuple(sorted(queued.waking_plugins)) if refusal is None else (queued.gated_by,),
-        backoff_seconds=_seconds_until(queued.expiry + 1, now) if backs_off else 0.0,
-        nominated_node=engine.cluster.nodes.nominations.node_of(queued.pod),
-    )
-
-
-def _seconds_until(until: float, now: float) -> float:
-    return round(max(until - now, 0.0), 3)

@@ -21,6 +21,9 @@ from .device_binding import Readiness, find_problem, readiness, waits
 from .extended import SpecialClaim
 from .references import UnresolvedClaim, find_claims
 
+#: The name of the plugin that all of this is for.
+PLUGIN = "DynamicResources"
+
 
 def refer_to(claim: ResourceClaim) -> DeviceClaimRef:
     return DeviceClaimRef(claim.namespace, claim.name, claim.uid, claim.resource_version)
@@ -46,7 +49,7 @@ def plan_writes(
         creation = ClaimCreation(special.written, made.written(), special.written_mappings)
     if not grants and creation is None and not slow:
         return None
-    return DeviceWrites(tuple(grants), creation, tuple(every), tuple(slow))
+    return DeviceWrites(tuple(grants), creation, tuple(every), tuple(slow), PLUGIN)
 
 
 def _find_missing(claim: ResourceClaim, decided: Allocation | None) -> Allocation | None:
@@ -125,4 +128,4 @@ def _check(claim: ResourceClaim, today: float | None, timeout: float) -> bool | 
 
 
 def _fail(why: str) -> Rejected:
-    return Rejected(Code.ERROR, (f'running PreBind plugin "DynamicResources": {why}',))
+    return Rejected(Code.ERROR, (f'running PreBind plugin "{PLUGIN}": {why}',))

@@ -47,7 +47,7 @@ from moorage.objects.resource_claim import ResourceClaim
 from .asks import SearchError
 from .claim_rows import ClaimRows, RowDecision, decide_on, find_plan_on, granted_claims
 from .claim_scores import has_alternatives
-from .claims_to_write import is_ready, plan_writes
+from .claims_to_write import PLUGIN, is_ready, plan_writes
 from .device_advice import advise_on_claims
 from .device_allocation import AllocationFound
 from .extended import ExtendedAsk, find_extended, may_claim
@@ -90,7 +90,7 @@ class DynamicResources(
 ):
     """Resolves claims, allocates devices to them and has that written before the pod is bound."""
 
-    name = "DynamicResources"
+    name = PLUGIN
     Args = DynamicResourcesArgs
     reads = Change.SLICES | Change.CLAIMS | Change.CLASSES | Change.LABELS | Change.ALLOCATABLE
     # A change of what many nodes share is recorded as a change of all rows.
