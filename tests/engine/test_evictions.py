@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moorage.engine.actions import Action
-from moorage.engine.evictions import Evictions, Preemption
+from moorage.engine.evictions import Evictions, PlannedPreemption
 from moorage.framework.observe import POD, PODGROUP
 from moorage.objects.pod_group import PodGroup
 from tests.builders import node, pod
@@ -19,7 +19,7 @@ def test_a_pod_and_a_group_of_one_uid_are_held_back_each_for_itself() -> None:
     evictions, _ = ledger()
     group = PodGroup(namespace="default", name="train", uid="default/train")
     for each in (pod("train"), group):
-        wanted = Preemption(each, (pod("victim", node="n"),), "Plugin", "profile")
+        wanted = PlannedPreemption(each, (pod("victim", node="n"),), "Plugin", "profile")
         evictions.begin(wanted, lambda *_: False, 0.0)
 
     evictions.forget("default/train")
@@ -32,7 +32,7 @@ def test_a_pod_and_a_group_of_one_uid_are_held_back_each_for_itself() -> None:
 
 def test_a_preemption_of_pods_that_are_bound_nowhere_holds_nothing_back() -> None:
     evictions, emitted = ledger()
-    wanted = Preemption(pod("p"), (pod("victim"),), "Plugin", "profile", "n")
+    wanted = PlannedPreemption(pod("p"), (pod("victim"),), "Plugin", "profile", "n")
 
     evictions.begin(wanted, lambda *_: True, 0.0)
 
@@ -44,7 +44,7 @@ def test_the_latest_preemptions_name_some_victims_and_count_all() -> None:
     evictions, _ = ledger()
     for at in range(70):
         victims = tuple(pod(f"victim-{number}") for number in range(at))
-        wanted = Preemption(pod(f"p{at}"), victims, "Plugin", "profile", "n")
+        wanted = PlannedPreemption(pod(f"p{at}"), victims, "Plugin", "profile", "n")
         evictions.begin(wanted, lambda *_: True, 0.0)
 
     entries = evictions.since(0)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
 
+from moorage.cluster import Nodes, NodeView
 from moorage.config.kubernetes_versions import KubernetesVersion
 from moorage.engine.actions import Action, BindPod, EvictPod, PatchPodGroupStatus, RecordEvent
 from moorage.engine.events import BindingFailed
+from moorage.framework.plugin import NodeFilter, Sign
+from moorage.objects.pod import Pod
 from moorage.objects.pod_group import COSCHEDULING, GROUP_LABEL, V1ALPHA2
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.testing.builders import node, pod
@@ -437,3 +441,28 @@ def test_a_gang_that_is_made_whole_in_time_is_not_released() -> None:
 
     assert evictions(driver.story) == []
     assert len([each for each in driver.pods.values() if each.node_name]) == 2
+
+
+class Speechless(NodeFilter, Sign):
+    """Fails to say what it reads of a pod."""
+
+    name: ClassVar[str] = "Speechless"
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        raise ValueError("no idea")
+
+    def filter_node(self, pod: Pod, node: NodeView) -> None:
+        return None
+
+
+def test_a_gang_is_placed_though_a_plugin_cannot_sign_its_members() -> None:
+    racks = [node(f"n{at}", cpu=2, labels={"rack": f"r{at}"}) for at in range(2)]
+    driver = drive_gangs(
+        *racks,
+        gang("g", 2, topology_key="rack"),
+        *members("g", 2, cpu=1, labels={"app": "g"}),
+        plugins=(Speechless,),
+    )
+
+    assert len(bindings(driver.step())) == 2
+    assert not driver.engine.caught

@@ -22,7 +22,7 @@ from tests.exactness.test_traps import Told
 from tests.strategies import DISKS
 
 #: Members by which a reservation is made, and what the engine calls.
-NOT_FOR_DECIDING = {"reservations", "device_decisions", "groups", "refresh", "show"}
+NOT_FOR_DECIDING = {"reservations", "device_decisions", "refresh", "show"}
 
 Read = Callable[[Any], Any]
 

@@ -41,7 +41,7 @@ from .actions import (
 from .cycle import Found
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from .events import BindingFailed, ClaimsWritten
-from .evictions import Evictions, Preemption
+from .evictions import Evictions, PlannedPreemption
 from .nomination_ends import tell_of_room
 from .placement import Placement, PlacementState
 from .remedies import RemedyResult, seek_remedy, sign_for_remedy
@@ -179,7 +179,9 @@ class Attempts:
         self._outrank(pod, remedy.node_name)
         disruptions = count_disruptions(remedy.victims, self._cluster.nodes)
         self._observer.victims_found(POD, len(remedy.victims), disruptions, remedy.violations)
-        preemption = Preemption(pod, victims, remedied.plugin, profile.name, remedy.node_name)
+        preemption = PlannedPreemption(
+            pod, victims, remedied.plugin, profile.name, remedy.node_name
+        )
         self.evictions.begin(preemption, self.take_back_victim, now)
 
     def _outrank(self, pod: Pod, node_name: str) -> None:

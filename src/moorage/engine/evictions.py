@@ -44,7 +44,7 @@ class PreemptionEntry(msgspec.Struct, frozen=True):
     victims: tuple[str, ...]
 
 
-class Preemption(msgspec.Struct, frozen=True, eq=False):
+class PlannedPreemption(msgspec.Struct, frozen=True, eq=False):
     """A preemption as it was decided: the plugin of a profile makes room for a pod or a group."""
 
     preemptor: Pod | PodGroup
@@ -99,7 +99,7 @@ class Evictions:
         # By kind and uid of the preemptor: in manifests, a pod may have the uid of a group.
         self._under_way: dict[tuple[str, str], _UnderWay] = {}
         # With the numbers of victims. Texts are made when somebody reads them.
-        self._latest: deque[tuple[Preemption, int]] = deque(maxlen=_MOST_ENTRIES)
+        self._latest: deque[tuple[PlannedPreemption, int]] = deque(maxlen=_MOST_ENTRIES)
         #: How many preemptions there were in all.
         self.count = 0
 
@@ -121,7 +121,10 @@ class Evictions:
         return known.plugin, unresolvable(why)
 
     def begin(
-        self, preemption: Preemption, take_back: Callable[[Pod, str, float], bool], now: float
+        self,
+        preemption: PlannedPreemption,
+        take_back: Callable[[Pod, str, float], bool],
+        now: float,
     ) -> None:
         """Asks for the eviction of victims; `take_back` undoes the placement of one not yet bound.
 

@@ -29,7 +29,7 @@ from .actions import (
 )
 from .attempts import Attempts
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
-from .evictions import Preemption
+from .evictions import PlannedPreemption
 from .gangs.gang_diagnosis import diagnose
 from .gangs.gang_protector import GangProtector
 from .gangs.group_cycle import Decide
@@ -286,5 +286,5 @@ class GroupAttempts:
         self._observer.victims_found(
             PODGROUP, len(remedy.victims), remedy.disruptions, remedy.violations
         )
-        preemption = Preemption(group, victims, remedy.plugin, profile.name)
+        preemption = PlannedPreemption(group, victims, remedy.plugin, profile.name)
         self._attempts.evictions.begin(preemption, self._attempts.take_back_victim, now)

@@ -8,7 +8,7 @@ import msgspec
 
 from moorage.cluster import Nodes
 from moorage.framework.attempt import Failed
-from moorage.framework.calls import ask_post_filter, ask_sign
+from moorage.framework.calls import ask_post_filter, ask_to_share
 from moorage.framework.device_writes import ClaimRelease
 from moorage.framework.observe import (
     ERROR,
@@ -53,10 +53,7 @@ def sign_for_remedy(profile: Profile, pod: Pod, nodes: Nodes) -> Hashable | None
     for plugin in profile.post_filter:
         if not isinstance(plugin, Sign):
             return None
-        try:
-            part = ask_sign(plugin, pod, nodes)
-        except PluginError:
-            return None
+        part = ask_to_share(plugin, pod, nodes)
         if part is UNSIGNABLE:
             return None
         parts.append(part)

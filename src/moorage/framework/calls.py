@@ -15,6 +15,7 @@ from .advice import AdviseEviction, EvictionAdvice
 from .attempt import Failed
 from .observe import Caller, call_plainly
 from .plugin import (
+    UNSIGNABLE,
     Filter,
     Levels,
     Narrowed,
@@ -164,6 +165,14 @@ def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
         return answer
     except Exception as error:
         raise make_plugin_error(SIGNING, plugin, error) from error
+
+
+def ask_to_share(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
+    """Returns what a plugin reads of a pod, or UNSIGNABLE if it raises: then nothing is shared."""
+    try:
+        return ask_sign(plugin, pod, nodes)
+    except PluginError:
+        return UNSIGNABLE
 
 
 def ask_skips(plugin: Plugin, pod: Pod) -> bool:

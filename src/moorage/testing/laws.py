@@ -409,6 +409,9 @@ def check_reads(plugin: Any, pod: Pod, cluster: Cluster, change: Callable[[Clust
         steady = _stance(plugin, pod, cluster.nodes) == stance
         assert steady, f"{kind.name} is not steady: the cluster decides whether it skips"
     after = collect_answers(plugin, pod, cluster.nodes)
+    if signature is UNSIGNABLE:
+        # Such a pod is decided alone, so that no answer for it is kept.
+        return
     names = before.keys() & after.keys()
     same = _find_untouched(cluster, noted, kind.reads, kind.scope, names)
     # A pod that is signed otherwise is another pod's like now.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Nodes
 from moorage.engine.concerned import find_concerned
-from moorage.framework.calls import ask_reserves_for, ask_sign, ask_skips
+from moorage.framework.calls import ask_reserves_for, ask_skips, ask_to_share
 from moorage.framework.gang_points import ProtectGangs, find_room_counter
 from moorage.framework.nominated import sees_only_counts
 from moorage.framework.plugin import TEMPLATE, UNSIGNABLE, Sign, SignedParts
@@ -82,7 +82,7 @@ def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[
         template = id(pod.spec)
         if template not in asked:
             asked[template] = [each for each in _find_asked(profile) if not ask_skips(each, pod)]
-        signed = [ask_sign(plugin, pod, nodes) for plugin in asked[template]]
+        signed = [ask_to_share(plugin, pod, nodes) for plugin in asked[template]]
         alone = pod.uid if UNSIGNABLE in signed else ""
         key = (template, pod.priority, labels, texts, alone, *signed)
         groups.setdefault(key, []).append(pod)

@@ -18,7 +18,7 @@ from moorage.cluster import Change, Nodes
 from moorage.cluster.pods import PodTable
 from moorage.cluster.row_view import LogReader
 from moorage.cluster.what_if import predict_facts_with_pods
-from moorage.framework.calls import ask_recheck, ask_sign
+from moorage.framework.calls import ask_recheck, ask_to_share
 from moorage.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign
 from moorage.framework.points import active_filters
 from moorage.framework.profile import Profile, once_per_profile
@@ -213,7 +213,7 @@ def _find_template(run: DryRun) -> Hashable:
     readers = _find_readers(run.profile, run.pre_filtered.skipped)
     if readers is None:
         return id(spec)
-    signed = [ask_sign(each, run.pod, run.nodes) for each in readers]
+    signed = [ask_to_share(each, run.pod, run.nodes) for each in readers]
     if any(part is UNSIGNABLE for part in signed):
         return id(spec)
     return spec.without_volumes, *signed
