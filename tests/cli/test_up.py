@@ -53,7 +53,10 @@ class Hanging(PreFilter):
 SHAPES = {
     "no such file": (None, "nodes.yaml: no such file or directory"),
     "no YAML": ("{", "nodes.yaml: document 1: broken YAML"),
-    "two documents": ("shapes: []\n---\nshapes: []", "must be one YAML document, got 2"),
+    "two documents": (
+        "shapes: []\n---\nshapes: []",
+        "must be Nodes or one document of shapes, has 2",
+    ),
     "a wrong field": ("shapes: [{count: x}]", "nodes.yaml: shapes[0].count: Expected int, got str"),
     "no such manifest": ("{shapes: [], manifests: [absent.yaml]}", "absent.yaml: no such file"),
     "a taint that is none": (

@@ -94,7 +94,7 @@ The demo does what its commands say. Meanwhile, look around in another terminal:
 
 
 def _shell_setup(cluster: Ready) -> str:
-    return f"""  export KUBECONFIG={plain(str(cluster.kubeconfig))}
+    return f"""  export KUBECONFIG={plain(str(cluster.kubeconfig.absolute()))}
   cd {plain(str(MANIFESTS))}"""
 
 

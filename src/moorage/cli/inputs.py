@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import ssl
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -98,6 +99,14 @@ class EngineOptions:
     def configuration(self) -> Configuration:
         """Reads the configuration; raises what `engine` would raise about it."""
         return _apply_election(self._configuration(registry(self._own_plugins)), self.election)
+
+    @property
+    def flags(self) -> str:
+        """The flags that give another command the same engine, as typed in a shell."""
+        files = [("--config", self.config), *(("--plugins", each) for each in self.plugins or ())]
+        given = [f" {flag} {shlex.quote(str(file))}" for flag, file in files if file is not None]
+        gates = f" --feature-gates {shlex.quote(self.feature_gates)}" if self.feature_gates else ""
+        return "".join(given) + gates
 
     @cached_property
     def gates(self) -> FeatureGates:

@@ -48,7 +48,7 @@ NodesOption = Annotated[
     str,
     typer.Option(
         metavar="COUNT|FILE",
-        help="Number of nodes, or a file that describes them (docs/embedded-cluster.md).",
+        help="Number of nodes, or a file with Node manifests or shapes (docs/embedded-cluster.md).",
     ),
 ]
 FromOption = Annotated[
@@ -217,7 +217,14 @@ def up(  # noqa: PLR0913 - one for each flag
 
     from .demo import run_demo
     from .inputs import EngineOptions
-    from .up_cluster import Plan, WelcomeText, read_cluster_file, read_copies, run_cluster
+    from .up_cluster import (
+        Plan,
+        WelcomeText,
+        has_cluster,
+        read_cluster_file,
+        read_copies,
+        run_cluster,
+    )
 
     if demo:
         nodes, config, feature_gates = str(CLUSTER), SCHEDULER, GATES
@@ -226,7 +233,7 @@ def up(  # noqa: PLR0913 - one for each flag
     options = EngineOptions(config, feature_gates, plugins, election={"leader_elect": False})
     engine = options.engine(observations)
     coexist = FeatureGates.from_text(feature_gates).enabled("CoexistPolicy")
-    if source and not _is_given(context, "nodes"):
+    if not _is_given(context, "nodes") and (source or has_cluster(data_dir)):
         nodes = "0"
     cluster = read_cluster_file(nodes)
     server = ServerSettings(host=listen, port=port, data_dir=data_dir, coexist=coexist)
@@ -250,7 +257,7 @@ def up(  # noqa: PLR0913 - one for each flag
     if demo:
         run_demo(plan, once=once, browser=not no_browser, pace=pace)
     else:
-        run_cluster(plan, WelcomeText(for_seconds))
+        run_cluster(plan, WelcomeText(for_seconds, options))
 
 
 def _refuse_conflicts(context: typer.Context, demo: bool) -> None:

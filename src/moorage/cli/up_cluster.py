@@ -20,6 +20,7 @@ from moorage.documents.yaml_text import documents, read_document
 from moorage.embedded.adoption import NOT_COPIED, SECRET, Copied
 from moorage.embedded.hollow.node_shapes import ShapeError, ShapeFile, plain_nodes, read_shape_file
 from moorage.embedded.kinds.catalogue import catalogue
+from moorage.embedded.store.journal import FILE_NAME
 from moorage.engine import Engine
 from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
 from moorage.objects.meta import ObjectKind
@@ -27,7 +28,7 @@ from moorage.record.last_state import read_last_state
 from moorage.record.reader import is_recording
 from moorage.simulate.manifests import read as read_manifests
 
-from .inputs import ConnectionOptions
+from .inputs import ConnectionOptions, EngineOptions
 from .rendering import note, plain
 
 # No kubeconfig is larger, and a dump that is smaller is quickly read twice.
@@ -112,15 +113,22 @@ def read_cluster_file(nodes: str) -> ClusterFile:
         except ShapeError as error:
             raise InputError("--nodes", error) from None
     path = Path(nodes)
-    found = list(documents(_read_text(path), nodes))
-    if len(found) != 1:
-        raise InputError(nodes, f"must be one YAML document, got {len(found)}")
+    manifests = list(_manifests(path))
+    if manifests and all(item.get("kind") == "Node" for _, item in manifests):
+        return ClusterFile(plain_nodes(0), tuple(manifests))
+    if len(manifests) != 1:
+        raise InputError(nodes, f"must be Nodes or one document of shapes, has {len(manifests)}")
     try:
-        shapes = read_shape_file(found[0][1], nodes)
+        shapes = read_shape_file(manifests[0][1], nodes)
     except ShapeError as error:
         raise InputError(nodes, error) from None
     manifests = [each for name in shapes.manifests for each in _manifests(path.parent / name)]
     return ClusterFile(shapes, tuple(manifests))
+
+
+def has_cluster(data_dir: Path | None) -> bool:
+    """Returns whether a data folder holds a cluster to continue with."""
+    return data_dir is not None and (data_dir / FILE_NAME).exists()
 
 
 def _manifests(path: Path) -> Iterator[tuple[str, Json]]:
@@ -181,11 +189,13 @@ def run_cluster(plan: Plan, when_ready: WhenReady) -> None:
 class WelcomeText:
     """Prints the addresses and what to try, and stops the cluster after a while."""
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(self, seconds: float | None, options: EngineOptions) -> None:
         self._seconds = seconds
+        self._flags = options.flags
 
     async def __call__(self, cluster: Ready, stopping: asyncio.Event) -> None:
-        kubeconfig, command = plain(str(cluster.kubeconfig)), own_command()
+        kubeconfig = shlex.quote(plain(str(cluster.kubeconfig.absolute())))
+        command = own_command()
         metrics = metrics_command(cluster)
         scheduler = f"{command} run --kubeconfig {kubeconfig}", "a scheduler"
         for text in cluster.notes:
@@ -194,10 +204,10 @@ class WelcomeText:
             (f"export KUBECONFIG={kubeconfig}", ""),
             ("kubectl get nodes -L topology.kubernetes.io/zone", ""),
             ("kubectl run hello --image=registry.example/hello", ""),
-            (f"{command} explain hello", "why it went where it went"),
+            (f"{command} explain hello{self._flags}", "why it went where it went"),
             (f"{command} top", "nodes and waiting pods, live"),
             (
-                f"kubectl get pod hello -o yaml |\n    {command} fit -f - --count 1000",
+                f"kubectl get pod hello -o yaml |\n    {command} fit -f - --count 1000{self._flags}",
                 "whether 1,000 more of it would fit, and what runs out first",
             ),
             (
