@@ -24,11 +24,12 @@ def read(path: Path) -> list[Any]:
     return list(yaml.safe_load_all(path.read_text()))
 
 
-def test_its_tests_pass_and_its_manifests_agree(moorage: Moorage, tmp_path: Path) -> None:
-    folder = tmp_path / "made"
-    result = moorage("plugin", "new", "RackSlots", "--folder", str(folder))
+def write_and_test(moorage: Moorage, folder: Path, *flags: str) -> Path:
+    """Writes a package and runs its tests; returns the module of its plugin."""
+    result = moorage("plugin", "new", "RackSlots", "--folder", str(folder), *flags)
     assert result.code == 0
     assert f"{folder}/tests/test_rack_slots.py" in result.out
+    assert "-m pytest" in result.out.splitlines()[-1]
 
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"],
@@ -39,6 +40,23 @@ def test_its_tests_pass_and_its_manifests_agree(moorage: Moorage, tmp_path: Path
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "src" / "moorage_rack_slots" / "__init__.py"
+
+
+def test_the_plain_form_passes_its_tests(moorage: Moorage, tmp_path: Path) -> None:
+    plugin = write_and_test(moorage, tmp_path)
+
+    example = (str(tmp_path / "scheduler.yaml"), str(tmp_path / "cluster.yaml"))
+    simulated = moorage("simulate", "--plugins", str(plugin), "--config", *example)
+    assert "1 placed, 1 pending, 1 node" in simulated.out
+    assert not (tmp_path / "deploy").exists()
+
+
+def test_the_counting_form_passes_its_tests_and_its_manifests_agree(
+    moorage: Moorage, tmp_path: Path
+) -> None:
+    folder = tmp_path / "made"
+    plugin = write_and_test(moorage, folder, "--counting")
 
     (crd,) = read(folder / "deploy" / "crd.yaml")
     role, binding = read(folder / "deploy" / "rbac.yaml")
@@ -47,7 +65,6 @@ def test_its_tests_pass_and_its_manifests_agree(moorage: Moorage, tmp_path: Path
     assert rule["apiGroups"] == [crd["spec"]["group"]]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     assert crd["metadata"]["name"] == "noderackslots.example.com"
-    plugin = folder / "src" / "moorage_rack_slots" / "__init__.py"
     example = (str(folder / "scheduler.yaml"), str(folder / "cluster.yaml"))
     simulated = moorage("simulate", "--plugins", str(plugin), "--config", *example)
     assert "1 placed, 1 pending, 1 node" in simulated.out

@@ -1,8 +1,10 @@
-"""`moorage plugin new`: write the package of a plugin that counts an extended resource."""
+"""`moorage plugin new`: write the package of a plugin, with a test."""
 
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
@@ -77,25 +79,35 @@ def new(
     group: Annotated[
         str,
         typer.Option(
-            metavar="GROUP", help="API group of the custom resource and of the annotation."
+            metavar="GROUP", help="Domain that labels, annotations and API groups begin with."
         ),
     ] = "example.com",
+    counting: Annotated[
+        bool,
+        typer.Option(
+            "--counting",
+            help="Write a plugin over columns that counts what pods use of a custom resource.",
+        ),
+    ] = False,
 ) -> None:
-    """Write a package with a plugin, its custom resource and role, and a test.
+    """Write a package with a plugin, an example and a test that pass as they are.
 
-    The plugin counts a resource that a custom resource describes: how much of it nodes have, and
-    how much pods use. The test passes as it is. Existing files are not overwritten.
+    The plugin is asked about one pod and one node at a time. With --counting, it counts how much
+    of a resource nodes have and pods use, and comes with a custom resource and a role. Existing
+    files are not overwritten.
     """
     names = _check(name, group)
     target = folder or Path(names["package"])
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(target, "exists already; name another folder with --folder")
-    for place, text in sorted(_render(names)):
+    for place, text in sorted(_render(names, "counting" if counting else "plain")):
         path = target / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         print(path)
-    print(f"\nTry it: cd {target} && pip install -e . && pytest")
+    python = shlex.quote(sys.executable)
+    print(f"\nTry it: cd {shlex.quote(str(target))}")
+    print(f"        {python} -m pip install -e . pytest && {python} -m pytest")
 
 
 def _check(name: str, group: str) -> dict[str, str]:
@@ -106,10 +118,11 @@ def _check(name: str, group: str) -> dict[str, str]:
     return PluginNames(name, group).replacements
 
 
-def _render(names: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _render(names: dict[str, str], form: str) -> Iterator[tuple[str, str]]:
     """Yields the files of the package: the path and the content of each."""
     module = names["module"]
-    for place, template in _templates(files("moorage.cli") / "plugin_template", ""):
+    root = files("moorage.cli") / "plugin_template"
+    for place, template in (*_templates(root / "both", ""), *_templates(root / form, "")):
         text = re.sub(r"@(\w+)@", lambda match: names[match[1]], template.read_text())
         place = place.removesuffix(_SUFFIX).replace("src/", f"src/{module}/")
         yield place.replace("test_plugin", f"test_{module.removeprefix('moorage_')}"), text

@@ -207,7 +207,8 @@ class WelcomeText:
             (f"{command} explain hello{self._flags}", "why it went where it went"),
             (f"{command} top", "nodes and waiting pods, live"),
             (
-                f"kubectl get pod hello -o yaml |\n    {command} fit -f - --count 1000{self._flags}",
+                f"kubectl get pod hello -o yaml |\n"
+                f"    {command} fit -f - --count 1000{self._flags}",
                 "whether 1,000 more of it would fit, and what runs out first",
             ),
             (

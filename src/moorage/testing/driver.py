@@ -31,20 +31,25 @@ A = TypeVar("A")
 
 
 def make_engine(
-    *plugins: type[Plugin], gates: Mapping[str, bool] | None = None, **config: Any
+    *plugins: type[Plugin],
+    args: Mapping[str, Mapping[str, Any]] | None = None,
+    gates: Mapping[str, bool] | None = None,
+    **config: Any,
 ) -> Engine:
     """Makes an engine with the default profile and more plugins.
 
+    `args` has arguments by the name of the plugin, as `pluginConfig` has them.
     `gates` says which feature gates differ from their default; FeatureGates of a version of
     Kubernetes let the engine follow that version. Other keywords are fields of the
     KubeSchedulerConfiguration, such as `profiles=[...]`.
     """
     registry = {**REGISTRY, **{plugin.name: plugin for plugin in plugins}}
     enabled = [{"name": plugin.name} for plugin in plugins]
+    arguments = [{"name": name, "args": dict(each)} for name, each in (args or {}).items()]
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+        "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}, "pluginConfig": arguments}],
         **config,
     }
     switched = gates if isinstance(gates, FeatureGates) else FeatureGates.parse(gates or {})
@@ -141,7 +146,12 @@ class Driver:
 
 
 def drive(*objects: Object, plugins: tuple[type[Plugin], ...] = (), **config: Any) -> Driver:
-    """Makes a driver of a new engine that knows these objects; see `make_engine`."""
+    """Makes a driver of a new engine that knows these objects.
+
+        driven = drive(node("a"), pod("p"), plugins=(Racks,), args={"Racks": {"watts": 500}})
+
+    See `make_engine` for the other keywords.
+    """
     made = Driver(make_engine(*plugins, **config))
     made.apply(*objects)
     return made
