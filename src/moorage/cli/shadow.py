@@ -33,29 +33,9 @@ if TYPE_CHECKING:
 EveryOption = Annotated[
     float, typer.Option("--every", metavar="SECONDS", min=1.0, help="Print figures this often.")
 ]
-PortOption = Annotated[
-    int,
-    typer.Option(
-        metavar="PORT",
-        min=0,
-        max=65535,
-        help="Port of 127.0.0.1 for a live page, /report.json and /metrics. 0 serves nothing.",
-    ),
-]
-PercentageOption = Annotated[
-    int,
-    typer.Option(
-        "--percentage-of-nodes-to-score",
-        metavar="PERCENT",
-        min=0,
-        max=100,
-        help="Percentage of the nodes that the other scheduler looks at, as its configuration has "
-        "it; 0 is what kube-scheduler chooses by itself.",
-    ),
-]
 ReportOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Write a report to this file at the end: .json or .html."),
+    typer.Option(metavar="FILE", help="Write a report as JSON to this file at the end."),
 ]
 
 
@@ -63,8 +43,6 @@ def shadow(  # noqa: PLR0913 - one for each flag
     for_seconds: ForOption = None,
     every: EveryOption = 60.0,
     report: ReportOption = None,
-    port: PortOption = 0,
-    percentage: PercentageOption = 0,
     output: OutputOption = AnswerFormat.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
@@ -81,13 +59,10 @@ def shadow(  # noqa: PLR0913 - one for each flag
     Exit code: 0 when stopped, 2 if the cluster or the configuration cannot be used.
     """
     # Here, so that the other commands start without what a scheduler needs.
-    from contextlib import AsyncExitStack
-
     import uvloop
     from msgspec import structs
 
     from moorage.app.shadow_follower import shadow_cluster
-    from moorage.app.shadow_site import serve_shadow
 
     from .emulation import choose_version
     from .inputs import ConnectionOptions, EngineOptions
@@ -99,14 +74,8 @@ def shadow(  # noqa: PLR0913 - one for each flag
 
     async def main() -> Shadow:
         connection = await options.reach()
-        async with AsyncExitStack() as stack:
-            shadow = await stack.enter_async_context(
-                shadow_cluster(connection, engine, percentage=percentage)
-            )
+        async with shadow_cluster(connection, engine) as shadow:
             print(f"Watching {len(engine.cluster.nodes)} nodes. Ctrl-C stops.", flush=True)
-            if port:
-                address = await stack.enter_async_context(serve_shadow(shadow, port))
-                print(f"Its page: {address}", flush=True)
             await _print_reports(shadow, for_seconds, every)
             return shadow
 
@@ -150,7 +119,7 @@ def _print(report: ShadowReport) -> None:
 
 
 def write_report(report: ShadowReport, path: Path) -> None:
-    """Writes a report as JSON, or as a page if the name ends in .html."""
-    from moorage.app.shadow_site import make_json, make_page
+    """Writes a report as JSON."""
+    import msgspec
 
-    path.write_text(make_page(report) if path.suffix == ".html" else make_json(report))
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))
