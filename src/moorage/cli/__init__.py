@@ -16,7 +16,6 @@ import typer
 from moorage import __version__
 
 from . import (
-    analyse,
     bench,
     conform,
     explain,
@@ -46,7 +45,6 @@ for _command in (
     simulate.simulate,
     explain.explain,
     fit.fit,
-    analyse.analyse,
     top.top,
     run.run,
     up.up,

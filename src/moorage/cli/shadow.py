@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,11 +22,9 @@ from .options import (
 from .rendering import plain, print_data
 
 if TYPE_CHECKING:
-    from moorage.world.cluster_use import ClusterUse
     from moorage.world.shadow_judge import Shadow
     from moorage.world.shadow_report import ShadowReport
 
-    from .inputs import EngineOptions
 
 EveryOption = Annotated[
     float, typer.Option("--every", metavar="SECONDS", min=1.0, help="Print figures this often.")
@@ -60,7 +56,6 @@ def shadow(  # noqa: PLR0913 - one for each flag
     """
     # Here, so that the other commands start without what a scheduler needs.
     import uvloop
-    from msgspec import structs
 
     from moorage.app.shadow_follower import shadow_cluster
 
@@ -69,8 +64,8 @@ def shadow(  # noqa: PLR0913 - one for each flag
 
     options = ConnectionOptions(kubeconfig, context, master)
     version = choose_version(emulation_version, options)
-    engines = EngineOptions(config, feature_gates, plugins, version=version)
-    engine = engines.engine(asks_extenders=False)
+    options_of_engine = EngineOptions(config, feature_gates, plugins, version=version)
+    engine = options_of_engine.engine(asks_extenders=False)
 
     async def main() -> Shadow:
         connection = await options.reach()
@@ -81,7 +76,6 @@ def shadow(  # noqa: PLR0913 - one for each flag
 
     seen = uvloop.run(main())
     found = seen.report()
-    found = structs.replace(found, use=(*found.use, *_place_anew(engines, seen)))
     _print(found)
     if report is not None:
         write_report(found, report)
@@ -96,20 +90,6 @@ async def _print_reports(shadow: Shadow, seconds: float | None, every: float) ->
     while not stop.came:
         _print(shadow.report())
         await stop.wait(every)
-
-
-def _place_anew(engines: EngineOptions, shadow: Shadow) -> Iterator[ClusterUse]:
-    """Yields how the cluster would be used if Moorage had placed all pods, in one way or two."""
-    from moorage.plugins.gpu_aware import GPUAware
-    from moorage.simulate.rescheduling import place_anew
-    from moorage.world.cluster_use import is_gpu
-
-    engine = engines.engine(asks_extenders=False)
-    yield place_anew("placed by Moorage", engine, shadow.objects.values())
-    has_gpus = any(map(is_gpu, engine.cluster.nodes.resources))
-    if has_gpus and not any(GPUAware.name in each.plugins for each in engine.profiles.values()):
-        engine = replace(engines, extra_plugins=(GPUAware.name,)).engine(asks_extenders=False)
-        yield place_anew("with GPUAware", engine, shadow.objects.values())
 
 
 def _print(report: ShadowReport) -> None:

@@ -12,18 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from moorage.cluster.recount import Identity, identity
 from moorage.engine import Engine, budget
 from moorage.engine.cycle import EVERY_NODE, decide, first_best
 from moorage.engine.events import Applied, Event, Removed
 from moorage.engine.fence import describe as describe_error
 from moorage.framework.attempt import Failed, Scored
 from moorage.framework.profile import Profile
-from moorage.objects.kinds import Object
 from moorage.objects.meta import failure_to_place
 from moorage.objects.pod import Pod
 
-from .cluster_use import ClusterUse, measure_use
 from .shadow_report import Agreement, JudgedPlacement, ShadowReport
 
 # The differences that are kept whole; all of them are counted.
@@ -44,8 +41,6 @@ class Shadow:
     placeable: dict[str, str] = field(default_factory=dict)
     our_seconds: float = 0.0
     their_seconds: float = 0.0
-    #: All that exists, as it was written.
-    objects: dict[Identity, Object] = field(default_factory=dict)
 
     def handle(self, event: Event, now: float) -> None:
         """Takes in an event; a placed pod is judged before it counts.
@@ -56,13 +51,8 @@ class Shadow:
         match event:
             case Applied(Pod() as pod):
                 self._take_pod(event, pod, now)
-            case Applied(item):
-                self.objects[identity(item)] = item
-                self.engine.handle(event, now)
-            case Removed(item):
-                self.objects.pop(identity(item), None)
-                if isinstance(item, Pod):
-                    self.placeable.pop(item.key, None)
+            case Removed(Pod() as pod):
+                self.placeable.pop(pod.key, None)
                 self.engine.handle(event, now)
             case _:
                 self.engine.handle(event, now)
@@ -70,17 +60,9 @@ class Shadow:
     def _take_pod(self, event: Applied, pod: Pod, now: float) -> None:
         if pod.node_name and pod.uid in self.engine.pending_pods:
             self._judge(pod, now)
-        self.objects[identity(pod)] = pod
         self.engine.handle(event, now)
         if pod.uid in self.engine.pending_pods:
             self._look_at_waiting(pod)
-
-    def measure_use(self) -> ClusterUse:
-        """Measures how the cluster is used now."""
-        pods = [item for item in self.objects.values() if isinstance(item, Pod)]
-        there = [pod for pod in pods if pod.node_name and not pod.is_finished]
-        waiting = len(self.engine.pending_pods)
-        return measure_use("now", self.engine.cluster, there, waiting)
 
     def report(self) -> ShadowReport:
         """Returns a report of everything seen so far."""
@@ -94,7 +76,6 @@ class Shadow:
             self.our_seconds / max(placed, 1),
             self.their_seconds / max(placed, 1),
             tuple(self.differences),
-            (self.measure_use(),),
         )
 
     def _judge(self, bound: Pod, now: float) -> None:

@@ -7,8 +7,6 @@ from enum import StrEnum
 
 from moorage.engine.explain.explanation import ExplanationPart
 
-from .cluster_use import ClusterUse, tabulate
-
 
 class Agreement(StrEnum):
     """How a placement of the other scheduler compares with what Moorage would have done."""
@@ -52,12 +50,10 @@ class ShadowReport(ExplanationPart, frozen=True):
     our_seconds: float
     their_seconds: float
     differences: tuple[JudgedPlacement, ...]
-    #: How the cluster is used now, and how it would be if Moorage had placed all of it.
-    use: tuple[ClusterUse, ...] = ()
 
 
 def describe(report: ShadowReport) -> Iterator[str]:
-    """Yields the report in sentences, and the use of the cluster as a table."""
+    """Yields the report in sentences."""
     share = f"{report.agreement:.2f}% on a node that is best here"
     yield f"{report.placed} pods placed by the other scheduler, {share}"
     for agreement, count in report.by_agreement.items():
@@ -69,5 +65,3 @@ def describe(report: ShadowReport) -> Iterator[str]:
         f"{1000 * report.our_seconds:.2f} ms to decide a pod here; "
         f"{report.their_seconds:.2f} s from its creation to its binding there"
     )
-    for name, cells in tabulate(report.use):
-        yield f"    {name:36}" + "".join(f"{cell:>22}" for cell in cells)
