@@ -103,7 +103,6 @@ hostile: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/moorage bench benchmarks --labels short --out benchmarks/results
-	$(BIN)/python -m moorage.bench.waiting
 	$(BIN)/python -m tools.doc_tables
 
 lock:

@@ -15,6 +15,7 @@ from moorage.engine import Engine
 from moorage.engine.actions import BindPod, PodRef
 from moorage.engine.events import BindingFailed, Bound
 from moorage.framework.plugin import Bind, Plugin, PostBind, PreBind
+from moorage.framework.series import Histogram
 from moorage.framework.status import Code, Rejected
 from moorage.objects.pod import Pod
 from moorage.plugins import REGISTRY
@@ -93,9 +94,10 @@ class Stage:
         """Points and statuses that were observed."""
         (durations,) = (
             each
-            for each in self.observations.histograms()
+            for each in self.observations.series()
             if each.metric.name.endswith("framework_extension_point_duration_seconds")
         )
+        assert isinstance(durations, Histogram)
         return {labels[:2] for labels, buckets in durations if buckets.count}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from moorage.app.metric_table import ABSENT, METRICS
-from moorage.framework.series import Kind, Level, Metric, as_go, exponential
+from moorage.framework.series import Kind, Metric, as_go, exponential
 
 COUNTER, GAUGE, HISTOGRAM = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
-STABLE, BETA, ALPHA = Level.STABLE, Level.BETA, Level.ALPHA
+STABLE, BETA, ALPHA = "STABLE", "BETA", "ALPHA"
 
 #: kube-scheduler v1.36: type, level, labels, and start, factor and number of buckets.
 KUBERNETES = {
@@ -126,7 +126,7 @@ def test_a_metric_is_as_in_kube_scheduler(name: str) -> None:
     assert _told(OURS[name], len(bounds)) == (kind, level, tuple(labels.split()), bounds)
 
 
-def _told(metric: Metric, count: int) -> tuple[Kind, Level, tuple[str, ...], tuple[float, ...]]:
+def _told(metric: Metric, count: int) -> tuple[Kind, str, tuple[str, ...], tuple[float, ...]]:
     # Further buckets at the end disturb nobody.
     return metric.kind, metric.level, metric.labels, metric.buckets[:count]
 

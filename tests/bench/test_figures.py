@@ -13,10 +13,8 @@ from hypothesis import given, strategies as st
 from moorage.bench import results
 from moorage.bench.cases import WorkloadError
 from moorage.bench.comparison import compare, geometric_mean, rank_probability
-from moorage.bench.harness import Growth, ProgressPoint, RunOutcome, Sweep, exponent, grow
+from moorage.bench.harness import RunOutcome
 from moorage.bench.measurement import Stopwatch, summary, throughput_samples
-from moorage.bench.plots import Axis
-from moorage.bench.result_page import page
 from moorage.bench.results import DataItem, DataItems
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 
@@ -278,97 +276,3 @@ def test_the_probability_is_that_of_the_books() -> None:
 def test_twice_as_fast_and_half_as_fast_cancel_out() -> None:
     assert geometric_mean([1.0, -0.5]) == pytest.approx(0.0)
     assert geometric_mean([]) is None
-
-
-# Growth
-
-
-@given(st.floats(-1.0, 2.0), st.floats(0.1, 10.0))
-def test_the_exponent_of_a_power_law_is_found(power: float, factor: float) -> None:
-    points = [(x, factor * x**power) for x in (10.0, 100.0, 1000.0)]
-    assert exponent(points) == pytest.approx(power, abs=1e-6)
-
-
-def test_one_size_has_no_exponent() -> None:
-    assert exponent([(10.0, 1.0), (10.0, 2.0)]) is None
-
-
-def test_a_sweep_runs_every_size(tmp_path: Path) -> None:
-    sized = case(
-        {"opcode": "createNodes", "countParam": "$initNodes"},
-        {"opcode": "createPods", "countParam": "$measurePods", "collectMetrics": True},
-        workloads=[{"name": "grown", "params": {"initNodes": 1, "measurePods": 1}}],
-    )
-    begun: list[str] = []
-    growth = grow(
-        job(tmp_path, sized),
-        Sweep([2, 4], [3, 6]),
-        Runs().make,
-        lambda each: begun.append(each.name),
-    )
-    assert begun == [f"Case/{n}Nodes_{p}Pods" for n in (2, 4) for p in (3, 6)]
-    assert [(each.nodes, each.pods) for each in growth.points] == [(2, 3), (2, 6), (4, 3), (4, 6)]
-    assert growth.with_nodes is not None
-    assert growth.with_pods is not None
-
-
-def test_a_sweep_needs_its_parameters(tmp_path: Path) -> None:
-    with pytest.raises(
-        WorkloadError, match=r"params\.initNodes: is required, because sizes are set by it"
-    ):
-        list(Sweep([1], [1]).jobs(job(tmp_path, case(NODES, MEASURED))))
-
-
-# The page
-
-
-def test_the_page_stands_alone_and_escapes_names(tmp_path: Path) -> None:
-    named = case(NODES, MEASURED, name="<script>")
-    result = Runs()(job(tmp_path, named))
-    growth = Growth("grown", (ProgressPoint(10, 5, 1e-3), ProgressPoint(100, 5, 2e-3)), ())
-    text = page([result], [growth], {"command": "moorage bench <x>"})
-
-    assert "<script" not in text
-    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
-    assert text.count("<svg") == text.count('role="img" aria-label=') == 3
-    assert "exponent 0.30" in text
-
-
-def test_schedulers_share_the_plot_of_a_workload(tmp_path: Path) -> None:
-    runs = job(tmp_path, case(NODES, MEASURED))
-    results = [replace(Runs()(runs), by=by) for by in ("one & all", "other")]
-    text = page(results, [], {})
-
-    # One plot over time for both, with a legend, and a histogram each.
-    assert text.count("<polyline") == 2
-    assert text.count("<svg") == 3
-    assert ">one &amp; all</li>" in text
-    assert text.count('id="') == text.count("<h2 id=") == 1
-
-
-def test_further_runs_are_drawn_over_time_only(tmp_path: Path) -> None:
-    result = Runs()(job(tmp_path, case(NODES, MEASURED)))
-    text = page([result, result, result], [], {})
-    assert text.count("<polyline") == 3
-    assert text.count("<svg") == 2
-    assert ">namespace-1, run 3</li>" in text
-
-
-def test_the_page_tells_why_there_is_no_figure(tmp_path: Path) -> None:
-    missing = case(NODES, MEASURED, featureGates={"CompositePodGroup": True})
-    slow = case(NODES, MEASURED, workloads=[{"name": "Only", "threshold": 1e12}])
-    text = page([Runs()(job(tmp_path, each)) for each in (missing, slow)], [], {})
-    assert '<td class="why" colspan="7">not supported: CompositePodGroup: not ' in text
-    assert '<span class="why bad">missed its threshold: ' in text
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [
-        (0.5, 2000.0, [1, 10, 100, 1000]),
-        (0.03, 0.4, [0.05, 0.1, 0.2]),
-        (100.0, 1000.0, [100, 200, 500, 1000]),
-    ],
-)
-def test_an_axis_of_factors_has_ticks_enough(low: float, high: float, ticks: list[float]) -> None:
-    assert list(Axis("", low, high, is_logarithmic=True).ticks()) == pytest.approx(ticks)

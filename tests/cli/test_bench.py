@@ -70,7 +70,6 @@ def test_results_are_written(moorage: Moorage, suite: Path, tmp_path: Path) -> N
     assert written["run"]["command"].startswith(f"moorage bench {suite.name} ")
     names = [each["labels"]["Metric"] for each in written["dataItems"]]
     assert names.count("SchedulingThroughput") == 2
-    assert "<svg" in (out / "results.html").read_text()
 
 
 def test_a_mistake_in_one_workload_keeps_no_other_from_running(
@@ -109,7 +108,6 @@ def test_a_missed_threshold_is_an_error(moorage: Moorage, suite: Path) -> None:
             ("{suite}", "--feature-gates", "Nope=true"),
             "--feature-gates: Nope: unknown feature gate",
         ),
-        (("growth", "{suite}", "--nodes", "few"), "expected positive numbers such as 1000,5000"),
         (("compare", "absent", "{suite}"), "absent: no such file or directory"),
         (("compare", "{suite}", "{suite}"), "performance-config.yaml: JSON is malformed"),
     ],
@@ -137,21 +135,6 @@ def test_a_scheduler_configuration_beside_the_suite_is_used(moorage: Moorage, su
     ignored = moorage("bench", str(suite))
     # Nobody serves the pods, because they ask for another scheduler.
     assert (ignored.code, "3 pods stay pending" in ignored.err) == (1, True)
-
-
-def test_profiles_are_written(moorage: Moorage, suite: Path, tmp_path: Path) -> None:
-    moorage("bench", str(suite), "--filter", "Case/one", "--profile", str(tmp_path / "profiles"))
-    (written,) = (tmp_path / "profiles").iterdir()
-    assert written.name.endswith("_Case_one.pstats")
-
-
-def test_growth_is_told(moorage: Moorage, suite: Path, tmp_path: Path) -> None:
-    arguments = ("--labels", "one", "--filter", "Case/", "--nodes", "2,4", "--pods", "2,4")
-    result = moorage("bench", "growth", str(suite), *arguments, "--out", str(tmp_path / "out"))
-    assert result.code == 0
-    assert "Case/4Nodes_2Pods" in result.out
-    assert "TIME PER POD ~ NODES^" in result.out
-    assert "growth with nodes" in (tmp_path / "out" / "results.html").read_text()
 
 
 def test_results_are_compared(moorage: Moorage, tmp_path: Path) -> None:

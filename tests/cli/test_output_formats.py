@@ -18,7 +18,6 @@ COMMANDS = {
     "simulate": (DEMO,),
     "explain": ("lab/report", DEMO),
     "fit": (DEMO, "--count", "2"),
-    "analyse": (DEMO,),
     "top": (DEMO,),
     "conform": (GOLDEN,),
 }

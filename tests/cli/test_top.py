@@ -23,10 +23,8 @@ from moorage.cli.top import _watch_cluster
 from moorage.cli.top_picture import NodeLine, TopPicture, WaitingLine
 from moorage.cli.top_text import top_parts
 from moorage.embedded.server import Server, ServerSettings, serve
-from tests.builders import node, node_manifest, pod, pod_manifest
+from tests.builders import node_manifest, pod_manifest
 from tests.cli.invoking import Moorage
-from tests.cli.test_explain_url import ASKING, scheduler
-from tests.engine.driver import driver
 from tests.patience import PATIENCE_SECONDS, until_true
 
 ENDING = ".eu-central-1.compute.internal"
@@ -54,8 +52,8 @@ def drawn(shown: TopPicture, height: int | None = None, sort: str = "cpu") -> li
 
 
 def test_a_small_cluster_at_80_columns() -> None:
-    assert drawn(picture(groups=1, rates=(120.4, 99.6))) == [
-        "nodes 3   pods 7   waiting 4   decisions/s 120   placed/s 100",
+    assert drawn(picture(groups=1)) == [
+        "nodes 3   pods 7   waiting 4",
         "cpu 42% (5 of 12), memory 25% (4Gi of 16Gi), pods 2% (7 of 330)",
         "",
         "NODE                    cpu          memory       pods",
@@ -123,20 +121,6 @@ def test_manifests_are_shown_once(moorage: Moorage, tmp_path: Path) -> None:
     assert "pod default/big\n    0/1 nodes are available\n" in result.out
     assert json.loads(data.out)["waiting"][0]["owner"] == "pod default/big"
     assert yaml.safe_load(same.out) == json.loads(data.out)
-
-
-def test_a_running_scheduler_is_asked(moorage: Moorage, tmp_path: Path) -> None:
-    driven = driver(node("n", cpu=4), pod("small", cpu=1), pod("big", cpu=9))
-    driven.settle()
-    with scheduler(driven.engine, tmp_path) as url:
-        result = moorage("top", "--url", url, *ASKING)
-        denied = moorage("top", "--url", url, "--insecure-skip-tls-verify")
-
-    assert result.code == 0
-    assert re.search(r"^n +█▌ +25%", result.out, re.MULTILINE)
-    assert "pod default/big\n    0/1 nodes are available: 1 Insufficient cpu\n" in result.out
-    assert (denied.code, denied.out) == (2, "")
-    assert "the token is not valid" in denied.err
 
 
 @pytest.mark.parametrize("command", ["top", "simulate", "explain", "shadow", "fit"])

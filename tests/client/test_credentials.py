@@ -200,7 +200,10 @@ async def test_a_token_may_be_rejected_before_its_time(here: Path) -> None:
     assert await rejected(connection) == "Bearer two"
 
 
-async def test_a_program_that_says_how_long_its_token_lasts(here: Path) -> None:
+async def test_a_program_that_says_how_long_its_token_lasts(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moorage.client.connection.REFRESH_SECONDS", 0)
     lasting = {"token": "one", "expirationTimestamp": "2999-01-01T00:00:00Z"}
     expired = {"token": "one", "expirationTimestamp": "2001-01-01T00:00:00Z"}
     (here / "lasting").mkdir()
@@ -208,7 +211,8 @@ async def test_a_program_that_says_how_long_its_token_lasts(here: Path) -> None:
     for each, times in ((lasting, 1), (expired, 2)):
         folder = here / ("lasting" if each is lasting else "expired")
         user = {"exec": plugin(folder, each, {"token": "two"})}
-        await connect(written(folder / "k", config(user)))
+        connection = await connect(written(folder / "k", config(user)))
+        await connection.headers()
         assert runs(folder) == times
 
 
@@ -252,6 +256,37 @@ async def test_a_program_that_tells_a_certificate(here: Path) -> None:
             await api.get("/x")
 
     assert len(seen) == 1
+
+
+async def test_a_changed_certificate_is_presented(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are read again; the new certificate is used by the next connection."""
+    monkeypatch.setattr("moorage.client.connection.REFRESH_SECONDS", 0)
+    authority = Authority(here)
+    names = []
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        shown = request.get_extra_info("peercert")
+        names.append(dict(pair[0] for pair in shown["subject"])["commonName"])
+        return web.Response(headers={"Connection": "close"})
+
+    async with serving(
+        handler, authority.serving(authority.sign("server"), ask_clients=True)
+    ) as at:
+        user = {"client-certificate": "shown.crt", "client-key": "shown.key"}
+        cluster = {"server": at, "certificate-authority": "ca.crt"}
+        path = written(here / "k", config(user, cluster))
+        for name in ("first", "second"):
+            signed = authority.sign(name)
+            (here / "shown.crt").write_bytes(signed.certificate.read_bytes())
+            (here / "shown.key").write_bytes(signed.key.read_bytes())
+            if name == "first":
+                api = await Api(await connect(path)).__aenter__()
+            await api.get("/x")
+        await api.__aexit__(None, None, None)
+
+    assert names == ["first", "second"]
 
 
 async def test_whom_we_trust(here: Path) -> None:
@@ -361,6 +396,11 @@ async def test_in_a_pod(here: Path) -> None:
             config({"as": "admin"}), "k: users[name=u].user.as: not supported", id="impersonation"
         ),
         pytest.param(
+            config({"auth-provider": {"name": "oidc"}}),
+            "k: users[name=u].user.auth-provider: not supported",
+            id="a provider instead of a program",
+        ),
+        pytest.param(
             config({"exec": {"command": "x"}}),
             "k: users[0].user.exec.apiVersion: is required",
             id="a program without a version",
@@ -372,12 +412,12 @@ async def test_in_a_pod(here: Path) -> None:
         ),
         pytest.param(
             config({"exec": {"command": "false", "apiVersion": "v1"}}),
-            "exec: process returned 1",
+            "user.exec: false ended with 1",
             id="a program that fails",
         ),
         pytest.param(
             config({"exec": {"command": "true", "apiVersion": "v1"}}),
-            "exec: failed to decode process output",
+            "user.exec: Input data was truncated",
             id="a program that tells nothing",
         ),
     ],
@@ -404,7 +444,8 @@ async def test_files_that_are_not_there(here: Path, monkeypatch: pytest.MonkeyPa
 
 async def test_a_pod_without_a_token(here: Path) -> None:
     environ = {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
-    with pytest.raises(CredentialsError, match="token file does not exist"):
+    Authority(here)
+    with pytest.raises(CredentialsError, match="token: No such file"):
         await in_cluster(here, environ)
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import hypothesis.strategies as st
 from hypothesis import given
 
-from moorage.framework.series import Counts, Histogram, Kind, Level, Metric
+from moorage.framework.series import Counts, Histogram, Kind, Metric
 
-METRIC = Metric("name", Kind.HISTOGRAM, Level.ALPHA, "help", ("label",), (1.0, 2.0, 4.0))
+METRIC = Metric("name", Kind.HISTOGRAM, "help", ("label",), (1.0, 2.0, 4.0))
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 4.0, 4.5, 1e9]), max_size=1_500))

@@ -33,7 +33,7 @@ def record(path: Path, settings: RecordSettings | None = None) -> Path:
     setup = Setup(feature_gates=dict(FeatureGates()), is_beside=True)
     recorder = Recorder(path, setup, settings)
     times = iter(range(1000, 9000))
-    shadow = Shadow(engine(), lambda: 0.0, looks_back=False)
+    shadow = Shadow(engine(), lambda: 0.0)
     follower = ShadowFollower(shadow, recorder, lambda: float(next(times)))
     feed = Feed(follower.take_in, recorder)
 

@@ -75,7 +75,7 @@ def add_of_profile(families: dict[str, Family], profile: str, series: Series) ->
     family = families.get(metric.name)
     if family is None:
         labels = ("profile", *metric.labels)
-        made = Metric(metric.name, metric.kind, metric.level, metric.help, labels, metric.buckets)
+        made = Metric(metric.name, metric.kind, metric.help, labels, metric.buckets)
         family = families[metric.name] = _new_family(made)
     _add_values(family, series, (profile,))
 
@@ -86,7 +86,7 @@ def _new_family(metric: Metric) -> Family:
         Kind.GAUGE: GaugeMetricFamily,
         Kind.HISTOGRAM: HistogramMetricFamily,
     }
-    return kinds[metric.kind](metric.name, metric.documentation, labels=metric.labels)
+    return kinds[metric.kind](metric.name, metric.help, labels=metric.labels)
 
 
 def _add_values(family: Any, series: Series, before: Labels = ()) -> None:

@@ -30,7 +30,7 @@ from moorage.objects.resources import CPU, MEMORY
 from moorage.queue import QueuedPod
 from moorage.web.engine_reads import Read, in_slices
 
-from . import group_metric_table as groups, logs, metric_table as table
+from . import logs, metric_table as table
 from .metric_text import add_of_profile, make_family, write_family
 from .observations import Observations
 
@@ -119,27 +119,20 @@ class Metrics:
 
     def _families(self) -> Generator[None, None, list[Family]]:
         rejections = yield from self._rejections()
+        series = chain(
+            self._observations.series(),
+            self._of_batches(),
+            self._of_queue(),
+            self._of_worker(),
+            self._of_process(),
+            (Counts(table.UNSCHEDULABLE_PODS, rejections.items()),),
+            (self._requests, self._request_durations),
+        )
         found = []
-        for family in chain(self._counts(rejections), self._histograms(), self._of_plugins()):
+        for family in chain(map(make_family, series), self._of_plugins()):
             found.append(family)
             yield
         return found
-
-    def _histograms(self) -> Iterator[Family]:
-        for histogram in (*self._observations.histograms(), self._request_durations):
-            yield make_family(histogram)
-
-    def _counts(self, rejections: Counter[tuple[str, str]]) -> Iterator[Family]:
-        counted = (
-            *self._observations.counts(),
-            *self._of_batches(),
-            *self._of_queue(),
-            *self._of_worker(),
-            *self._of_process(),
-            Counts(table.UNSCHEDULABLE_PODS, rejections.items()),
-            self._requests,
-        )
-        return (make_family(counts) for counts in counted)
 
     def _rejections(self) -> Generator[None, None, Counter[tuple[str, str]]]:
         """How many waiting pods each plugin of each profile rejected."""
@@ -164,39 +157,32 @@ class Metrics:
         yield _by_one(table.CACHE_SIZE, sizes)
         yield _by_one(table.CAUGHT_ERRORS, engine.caught)
         yield _by_one(table.TOO_COSTLY_PODS, engine.too_costly)
-        yield Counts(groups.QUEUED_ENTITIES, queue.entities())
-        yield Counts(groups.QUEUE_INCOMING_ENTITIES, queue.incoming_entities())
+        yield Counts(table.QUEUED_ENTITIES, queue.entities())
+        yield Counts(table.QUEUE_INCOMING_ENTITIES, queue.incoming_entities())
         kept = cluster.nodes.kept_room
-        yield Counts(groups.KEPT_NODES, [((), 0 if kept is None else len(kept.nodes))])
+        yield Counts(table.KEPT_NODES, [((), 0 if kept is None else len(kept.nodes))])
         yield Counts(table.EXCLUSIVE_PODS, [((), int(cluster.nodes.exclusive_pods.sum()))])
         yield from _of_exclusive_nodes(cluster.nodes)
         yield _of_extended_resources(cluster.extended)
 
     def _of_batches(self) -> Iterator[Counts]:
+        """Yields how pods share answers, and which plugins prevent it."""
         attempts, flushed = Counts(table.BATCH_ATTEMPTS), Counts(table.BATCH_CACHE_FLUSHED)
-        for name, classes in self._engine.classes.items():
-            figures = classes.statistics.metrics(name)
+        unsigned, alike = Counts(table.UNSIGNED_PODS), Counts(table.LIKE_PODS)
+        apart, kept = Counts(table.TOLD_APART), self._engine.classes.items()
+        for name, classes in kept:
+            statistics = classes.statistics
+            figures = statistics.metrics(name)
             for counts in (attempts, flushed):
-                for labels, count in figures[counts.metric.name].items():
-                    counts.add(labels, count)
-        unsigned = Counts(table.UNSIGNED_PODS)
-        for name, classes in self._engine.classes.items():
-            for (plugin, why), count in classes.statistics.unsigned.items():
-                unsigned.add((name, plugin, why.value), count)
-        kept = self._engine.classes.items()
-        yield from (attempts, flushed, unsigned, *self._of_likeness())
+                counts.add_all(figures[counts.metric.name].items())
+            unsigned.add_all(
+                ((name, by, why.value), count) for (by, why), count in statistics.unsigned.items()
+            )
+            alike.add_all(((name, each), n) for each, n in statistics.by_likeness.items())
+            apart.add_all(((name, plugin), n) for plugin, n in statistics.apart.items())
+        yield from (attempts, flushed, unsigned, alike, apart)
         yield _by_one(table.CLASSES, {name: len(each) for name, each in kept})
         yield _by_one(table.CLASS_BYTES, {name: each.bytes for name, each in kept})
-
-    def _of_likeness(self) -> Iterator[Counts]:
-        """Yields how many pods could share answers, and which plugins tell the others apart."""
-        alike, apart = Counts(table.LIKE_PODS), Counts(table.TOLD_APART)
-        for name, classes in self._engine.classes.items():
-            for result, count in classes.statistics.by_likeness.items():
-                alike.add((name, result), count)
-            for plugin, count in classes.statistics.apart.items():
-                apart.add((name, plugin), count)
-        yield from (alike, apart)
 
     def _of_worker(self) -> Iterator[Series]:
         worker = self._worker

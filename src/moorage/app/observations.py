@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import cycle
 from math import nan
 from time import perf_counter
@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.framework.observe import POD, Clock, Observer
-from moorage.framework.series import Counts, Histogram
+from moorage.framework.series import Counts, Histogram, Labels, Series
 
-from . import group_metric_table as group_table, metric_table as table
+from . import metric_table as table
 from .logs import make_log
-from .metric_table import PREEMPTION_VICTIMS
 
 
 class GroupObservations(Observer):
@@ -29,19 +28,19 @@ class GroupObservations(Observer):
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
-        self._group_durations = Histogram(group_table.PODGROUP_ATTEMPT_DURATION)
-        self._decision_durations = Histogram(group_table.PODGROUP_ALGORITHM_DURATION)
-        self._ways = Counts(group_table.GANGS_PLACED)
-        self._generated = Counts(group_table.GENERATED_PLACEMENTS)
-        self._evaluated = Counts(group_table.PLACEMENT_EVALUATIONS)
-        self._placement_durations = Histogram(group_table.PLACEMENT_DURATION)
-        self._searches = Counts(group_table.WORKLOAD_PREEMPTIONS)
-        self._search_durations = Histogram(group_table.PREEMPTION_EVALUATION)
-        self._eviction_durations = Histogram(group_table.PREEMPTION_EXECUTION)
-        self._victims = Histogram(PREEMPTION_VICTIMS)
-        self._group_victims = Histogram(group_table.WORKLOAD_VICTIMS)
-        self._disruptions = Histogram(group_table.WORKLOAD_DISRUPTIONS)
-        self._violations = Counts(group_table.BUDGET_VIOLATIONS)
+        self._group_durations = Histogram(table.PODGROUP_ATTEMPT_DURATION)
+        self._decision_durations = Histogram(table.PODGROUP_ALGORITHM_DURATION)
+        self._ways = Counts(table.GANGS_PLACED)
+        self._generated = Counts(table.GENERATED_PLACEMENTS)
+        self._evaluated: Counter[Labels] = Counter()
+        self._placement_durations = Histogram(table.PLACEMENT_DURATION)
+        self._searches = Counts(table.WORKLOAD_PREEMPTIONS)
+        self._search_durations = Histogram(table.PREEMPTION_EVALUATION)
+        self._eviction_durations = Histogram(table.PREEMPTION_EXECUTION)
+        self._victims = Histogram(table.PREEMPTION_VICTIMS)
+        self._group_victims = Histogram(table.WORKLOAD_VICTIMS)
+        self._disruptions = Histogram(table.WORKLOAD_DISRUPTIONS)
+        self._violations = Counts(table.BUDGET_VIOLATIONS)
 
     # Groups
 
@@ -60,7 +59,7 @@ class GroupObservations(Observer):
     def domains_counted(self, profile: str, feasible: int, infeasible: int) -> None:
         for result, count in (("feasible", feasible), ("infeasible", infeasible)):
             if count:
-                self._evaluated.add((result, profile), count)
+                self._evaluated[result, profile] += count
 
     def domain_tried(self, profile: str, is_feasible: bool, began: float) -> None:
         result = "feasible" if is_feasible else "infeasible"
@@ -84,37 +83,6 @@ class GroupObservations(Observer):
 
     def victims_left(self, preemptor: str, result: str, seconds: float) -> None:
         self._eviction_durations.observe((preemptor, result), seconds)
-
-    # Reading
-
-    def group_histograms(self) -> tuple[Histogram, ...]:
-        return (
-            self._group_durations,
-            self._decision_durations,
-            self._placement_durations,
-            self._victims,
-            self._group_victims,
-            self._disruptions,
-            self._search_durations,
-            self._eviction_durations,
-        )
-
-    def group_counts(self) -> tuple[Counts, ...]:
-        attempts = Counts(
-            group_table.PODGROUP_ATTEMPTS,
-            ((labels, buckets.count) for labels, buckets in self._group_durations),
-        )
-        evaluated = Counts(group_table.PLACEMENT_EVALUATIONS, self._evaluated)
-        for labels, buckets in self._placement_durations:
-            evaluated.add(labels, buckets.count)
-        return (
-            attempts,
-            self._ways,
-            self._generated,
-            evaluated,
-            self._searches,
-            self._violations,
-        )
 
 
 LOG = make_log("moorage.metrics")
@@ -243,29 +211,16 @@ class Observations(GroupObservations):
 
     # Reading
 
-    def histograms(self) -> tuple[Histogram, ...]:
+    def series(self) -> tuple[Series, ...]:
+        """Returns all metrics that are observed."""
         self._work_out()
-        return (
-            self._attempt_durations,
-            self._algorithm_durations,
-            *self.group_histograms(),
-            self._attempts,
-            self._sli_durations,
-            self._point_durations,
-            self._plugin_durations,
-            self._permit_waits,
-            self._device_waits,
-            self._event_durations,
-            self._wake_durations,
-            self._hint_durations,
-            self._store_durations,
-        )
-
-    def counts(self) -> tuple[Counts, ...]:
-        self._work_out()
+        kept = [each for each in vars(self).values() if isinstance(each, Counts | Histogram)]
         # Every attempt has a duration, so that these need not be counted apart.
-        timed = ((labels, buckets.count) for labels, buckets in self._attempt_durations)
-        attempts = Counts(table.SCHEDULE_ATTEMPTS, timed)
+        attempts = Counts(table.SCHEDULE_ATTEMPTS, _count(self._attempt_durations))
+        groups = Counts(table.PODGROUP_ATTEMPTS, _count(self._group_durations))
+        placements = Counts(table.PLACEMENT_EVALUATIONS, self._evaluated.items())
+        for labels, count in _count(self._placement_durations):
+            placements.add(labels, count)
         evaluations = Counts(
             table.PLUGIN_EVALUATION,
             (
@@ -274,8 +229,7 @@ class Observations(GroupObservations):
                 for plugin, count in counted.items()
             ),
         )
-        own = attempts, evaluations, self._remedies_sought, self._after_flush, self._devices_waited
-        return *own, *self.group_counts()
+        return (*kept, attempts, groups, placements, evaluations)
 
     def _work_out(self) -> None:
         for profile, durations in self._ranked.items():
@@ -301,3 +255,8 @@ def _drain(numbers: array[float]) -> NDArray[np.float64]:
     taken = np.array(numbers)
     del numbers[:]
     return taken
+
+
+def _count(histogram: Histogram) -> Iterator[tuple[Labels, int]]:
+    for labels, buckets in histogram:
+        yield labels, buckets.count

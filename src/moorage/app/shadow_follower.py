@@ -68,15 +68,12 @@ async def shadow_cluster(
     engine: Engine,
     recorder: Recorder | None = None,
     clock: Callable[[], float] = time,
-    percentage: int = 100,
 ) -> AsyncIterator[Shadow]:
     """Follows a cluster for as long as the context lasts; it is known when the context begins.
 
-    With a recorder, all events are recorded, and each placement as it is judged at first: looking
-    back changes the order within the engine, which a replay would have to repeat. `percentage` is
-    the percentage of nodes that the other scheduler looks at.
+    With a recorder, all events and judgements are recorded.
     """
-    shadow = Shadow(engine, perf_counter, looks_back=recorder is None, percentage=percentage)
+    shadow = Shadow(engine, perf_counter)
     follower = ShadowFollower(shadow, recorder, clock)
 
     # The client refuses to write, whatever asks it to.
@@ -88,7 +85,6 @@ async def shadow_cluster(
         try:
             for reflector in reflectors:
                 await reflector.synced.wait()
-            shadow.begin()
             freeze_objects()
             cluster = engine.cluster
             _log.info("The cluster is known", nodes=len(cluster.nodes), pods=len(cluster.pods))

@@ -16,12 +16,10 @@ import typer
 from moorage import __version__
 
 from . import (
-    analyse,
     bench,
     conform,
     explain,
     fit,
-    hollow,
     plugin_package,
     record,
     replay,
@@ -47,11 +45,9 @@ for _command in (
     simulate.simulate,
     explain.explain,
     fit.fit,
-    analyse.analyse,
     top.top,
     run.run,
     up.up,
-    hollow.hollow,
     shadow.shadow,
     record.record,
     webhook.webhook,

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 ENGINE, EMBEDDED = "engine", "embedded"
 
 
-class TargetName(StrEnum):
-    """What `moorage bench growth` runs workloads on."""
-
-    ENGINE = "engine"
-
-
 class Batching(StrEnum):
     """Whether a workload that does not mention batching is run with it."""
 
@@ -68,7 +62,7 @@ OutOption = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Write results.json (data items of scheduler_perf) and results.html to this folder.",
+        help="Write results.json (data items of scheduler_perf) to this folder.",
     ),
 ]
 CountOption = Annotated[
@@ -125,10 +119,6 @@ def run(  # noqa: PLR0913 - one for each option
         ),
     ] = Batching.DEFAULT,
     out: OutOption = None,
-    profile: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write a Python profile of each run to this folder."),
-    ] = None,
 ) -> None:
     """Run the workloads of a file or folder.
 
@@ -148,52 +138,9 @@ def run(  # noqa: PLR0913 - one for each option
         runs = [(job, by) for job in jobs for _ in range(count) for by in comparison.schedulers]
         for number, (job, by) in enumerate(runs):
             bar.stage(f"{number + 1}/{len(runs)} {plain(job.full_name)}", pod_count(job))
-            results.append(run_job(job, by.make_target, by.name, profile))
+            results.append(run_job(job, by.make_target, by.name))
             report_run(results[-1])
-    report(results, [], comparison.target, out)
-
-
-@app.command("growth", cls=PlainCommand)
-def growth(  # noqa: PLR0913 - one for each option
-    path: CasesArgument = Path("benchmarks/growth"),
-    pattern: FilterOption = "",
-    labels: LabelsOption = "growth",
-    target: Annotated[
-        TargetName, typer.Option(help="What to run the workloads on.")
-    ] = TargetName.ENGINE,
-    nodes: Annotated[
-        str, typer.Option(metavar="N,M", help="Numbers of nodes to run with.")
-    ] = "1000,3000,10000,30000,100000",
-    pods: Annotated[
-        str, typer.Option(metavar="N,M", help="Numbers of pods to run with.")
-    ] = "1000,3000",
-    feature_gates: GatesOption = "",
-    out: OutOption = None,
-) -> None:
-    """Run workloads in many sizes and show how time grows with nodes and with pods.
-
-    The workloads must have the parameters initNodes and measurePods.
-    """
-    from moorage.bench.harness import Sweep, grow
-
-    from .bench_report import report
-    from .bench_targets import engine_targets, parse_numbers, pod_count, select_jobs
-
-    sweep = Sweep(parse_numbers("--nodes", nodes), parse_numbers("--pods", pods))
-    jobs = select_jobs(path, pattern, labels)
-    with ProgressBar() as bar:
-        make_target: MakeTarget = engine_targets(feature_gates, bar.update)
-        growths = [
-            grow(
-                job,
-                sweep,
-                make_target,
-                lambda sized: bar.stage(plain(sized.full_name), pod_count(sized)),
-            )
-            for job in jobs
-        ]
-    results = [result for each in growths for result in each.results]
-    report(results, growths, target.value, out)
+    report(results, comparison.target, out)
 
 
 @app.command("gates", cls=PlainCommand)

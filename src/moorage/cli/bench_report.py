@@ -10,8 +10,7 @@ from statistics import median
 import typer
 
 from moorage.bench.comparison import MetricChange, geometric_mean, spread
-from moorage.bench.harness import Growth, Result, RunOutcome
-from moorage.bench.result_page import page
+from moorage.bench.harness import Result, RunOutcome
 from moorage.bench.results import HEADERS, DataItems, cells, provenance, write_results
 
 from .rendering import plain, render, table
@@ -33,17 +32,13 @@ def report_run(result: Result) -> None:
     print(plain(f"{result.title}: {rates or result.outcome.value}"), file=sys.stderr, flush=True)
 
 
-def report(
-    results: Sequence[Result], growths: Sequence[Growth], target: str, out: Path | None
-) -> None:
+def report(results: Sequence[Result], target: str, out: Path | None) -> None:
     """Prints and writes results, and ends the command with the exit code for them."""
     print(figure_table(results))
     if len({result.by for result in results}) > 1:
         print(f"\n{scheduler_table(results)}")
-    if growths:
-        print(f"\n{growth_table(growths)}")
     if out is not None:
-        _write(results, growths, target, out)
+        _write(results, target, out)
     for text in _notes(results):
         print(plain(text), file=sys.stderr)
     sys.stdout.flush()
@@ -51,11 +46,10 @@ def report(
         raise typer.Exit(_MISSED)
 
 
-def _write(results: Sequence[Result], growths: Sequence[Growth], target: str, out: Path) -> None:
+def _write(results: Sequence[Result], target: str, out: Path) -> None:
     made_by = provenance(("moorage", *map(plain, sys.argv[1:])), target)
     items = [item for result in results for item in result.items]
     write_results(out / "results.json", DataItems(data_items=items, run=made_by))
-    (out / "results.html").write_text(page(results, growths, made_by))
 
 
 def _notes(results: Sequence[Result]) -> Iterator[str]:
@@ -106,12 +100,6 @@ def _median_rate(results: Sequence[Result], workload: str, by: str) -> float | N
     return median(rates) if rates else None
 
 
-def growth_table(growths: Sequence[Growth]) -> str:
-    """Shows the exponents of each sweep."""
-    rows = [(each.name, _exponent(each.with_nodes), _exponent(each.with_pods)) for each in growths]
-    return _draw(("TEST CASE", "TIME PER POD ~ NODES^", "TIME ~ PODS^"), rows)
-
-
 def comparison_tables(compared: Sequence[MetricChange], before: str, after: str) -> str:
     """Shows both sets side by side, one block for each metric."""
     blocks = []
@@ -145,10 +133,6 @@ def _median(values: Sequence[float]) -> str:
         return "-"
     noise = spread(values)
     return f"{median(values):,.6g}" + ("" if noise is None else f" ±{noise:.0%}")
-
-
-def _exponent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
 
 
 def _draw(headers: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int = 1) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cProfile
 import re
 import shlex
 import sys
@@ -76,37 +75,15 @@ def compile_regex(option: str, pattern: str) -> re.Pattern[str]:
         raise typer.BadParameter(str(error), param_hint=option) from None
 
 
-def parse_numbers(option: str, text: str) -> list[int]:
-    """Parses a comma-separated list of positive numbers."""
-    try:
-        found = [int(part) for part in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or min(found) < 1:
-        raise typer.BadParameter("expected positive numbers such as 1000,5000", param_hint=option)
-    return found
-
-
-def run_job(job: Job, make_target: MakeTarget, by: str, folder: Path | None) -> Result:
+def run_job(job: Job, make_target: MakeTarget, by: str) -> Result:
     """Runs a workload.
 
-    A mistake in the workload gives a failed result, so that other workloads still run. With a
-    folder, it writes a profile for pstats there; the figures of such a run are far too slow.
+    A mistake in the workload gives a failed result, so that other workloads still run.
     """
     try:
-        return _run(job, make_target, by, folder)
+        return run(job, make_target, by)
     except WorkloadError as mistake:
         return Result(job, RunOutcome.FAILED, str(mistake), by=by)
-
-
-def _run(job: Job, make_target: MakeTarget, by: str, folder: Path | None) -> Result:
-    if folder is None:
-        return run(job, make_target, by)
-    profile = cProfile.Profile()
-    result = profile.runcall(run, job, make_target, by)
-    folder.mkdir(parents=True, exist_ok=True)
-    profile.dump_stats(folder / f"{re.sub('[^A-Za-z0-9]+', '_', result.title)}.pstats")
-    return result
 
 
 def engine_targets(

@@ -7,14 +7,14 @@ import json
 import shlex
 import ssl
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -54,9 +54,6 @@ _ELECTION_DURATIONS = ("lease_duration", "renew_deadline", "retry_period")
 T = TypeVar("T")
 
 _EXPLAIN, _GROUPS = "/ui/api/explain", "/ui/api/podgroups"
-_STREAM = "/ui/api/stream"
-# Before a scheduler that does not answer is asked again.
-_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -380,30 +377,6 @@ class RemoteScheduler:
             return msgspec.json.decode(body, type=kind)
         except msgspec.MsgspecError as error:
             raise InputError(self.url, f"does not answer as Moorage does: {error}") from None
-
-    async def follow(self, tell: Callable[[bytes], None], lost: Callable[[str], None]) -> NoReturn:
-        """Yields the messages of the scheduler's page without end, and when it does not answer.
-
-        Raises InputError if it never answered, or if the answer is not Moorage's.
-        """
-        from moorage.client import Api, ApiError, ClientError
-
-        has_answered = False
-        async with Api(self._connection()) as api:
-            while True:
-                try:
-                    async for text in api.watch(_STREAM, {}):
-                        tell(text)
-                        has_answered = True
-                except ClientError as error:
-                    why = _refusal(error) if isinstance(error, ApiError) else _failure(error)
-                    if not has_answered:
-                        raise InputError(self.url, why) from None
-                    lost(why)
-                except msgspec.MsgspecError as error:
-                    why = f"does not answer as Moorage does: {error}"
-                    raise InputError(self.url, why) from None
-                await asyncio.sleep(_PAUSE_SECONDS)
 
     def _connection(self) -> Connection:
         from moorage.client import Connection

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,38 +22,16 @@ from .options import (
 from .rendering import plain, print_data
 
 if TYPE_CHECKING:
-    from moorage.world.cluster_use import ClusterUse
     from moorage.world.shadow_judge import Shadow
     from moorage.world.shadow_report import ShadowReport
 
-    from .inputs import EngineOptions
 
 EveryOption = Annotated[
     float, typer.Option("--every", metavar="SECONDS", min=1.0, help="Print figures this often.")
 ]
-PortOption = Annotated[
-    int,
-    typer.Option(
-        metavar="PORT",
-        min=0,
-        max=65535,
-        help="Port of 127.0.0.1 for a live page, /report.json and /metrics. 0 serves nothing.",
-    ),
-]
-PercentageOption = Annotated[
-    int,
-    typer.Option(
-        "--percentage-of-nodes-to-score",
-        metavar="PERCENT",
-        min=0,
-        max=100,
-        help="Percentage of the nodes that the other scheduler looks at, as its configuration has "
-        "it; 0 is what kube-scheduler chooses by itself.",
-    ),
-]
 ReportOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Write a report to this file at the end: .json or .html."),
+    typer.Option(metavar="FILE", help="Write a report as JSON to this file at the end."),
 ]
 
 
@@ -63,8 +39,6 @@ def shadow(  # noqa: PLR0913 - one for each flag
     for_seconds: ForOption = None,
     every: EveryOption = 60.0,
     report: ReportOption = None,
-    port: PortOption = 0,
-    percentage: PercentageOption = 0,
     output: OutputOption = AnswerFormat.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
@@ -81,38 +55,27 @@ def shadow(  # noqa: PLR0913 - one for each flag
     Exit code: 0 when stopped, 2 if the cluster or the configuration cannot be used.
     """
     # Here, so that the other commands start without what a scheduler needs.
-    from contextlib import AsyncExitStack
-
     import uvloop
-    from msgspec import structs
 
     from moorage.app.shadow_follower import shadow_cluster
-    from moorage.app.shadow_site import serve_shadow
 
     from .emulation import choose_version
     from .inputs import ConnectionOptions, EngineOptions
 
     options = ConnectionOptions(kubeconfig, context, master)
     version = choose_version(emulation_version, options)
-    engines = EngineOptions(config, feature_gates, plugins, version=version)
-    engine = engines.engine(asks_extenders=False)
+    options_of_engine = EngineOptions(config, feature_gates, plugins, version=version)
+    engine = options_of_engine.engine(asks_extenders=False)
 
     async def main() -> Shadow:
         connection = await options.reach()
-        async with AsyncExitStack() as stack:
-            shadow = await stack.enter_async_context(
-                shadow_cluster(connection, engine, percentage=percentage)
-            )
+        async with shadow_cluster(connection, engine) as shadow:
             print(f"Watching {len(engine.cluster.nodes)} nodes. Ctrl-C stops.", flush=True)
-            if port:
-                address = await stack.enter_async_context(serve_shadow(shadow, port))
-                print(f"Its page: {address}", flush=True)
             await _print_reports(shadow, for_seconds, every)
             return shadow
 
     seen = uvloop.run(main())
     found = seen.report()
-    found = structs.replace(found, use=(*found.use, *_place_anew(engines, seen)))
     _print(found)
     if report is not None:
         write_report(found, report)
@@ -129,20 +92,6 @@ async def _print_reports(shadow: Shadow, seconds: float | None, every: float) ->
         await stop.wait(every)
 
 
-def _place_anew(engines: EngineOptions, shadow: Shadow) -> Iterator[ClusterUse]:
-    """Yields how the cluster would be used if Moorage had placed all pods, in one way or two."""
-    from moorage.plugins.gpu_aware import GPUAware
-    from moorage.simulate.rescheduling import place_anew
-    from moorage.world.cluster_use import is_gpu
-
-    engine = engines.engine(asks_extenders=False)
-    yield place_anew("placed by Moorage", engine, shadow.objects.values())
-    has_gpus = any(map(is_gpu, engine.cluster.nodes.resources))
-    if has_gpus and not any(GPUAware.name in each.plugins for each in engine.profiles.values()):
-        engine = replace(engines, extra_plugins=(GPUAware.name,)).engine(asks_extenders=False)
-        yield place_anew("with GPUAware", engine, shadow.objects.values())
-
-
 def _print(report: ShadowReport) -> None:
     from moorage.world.shadow_report import describe
 
@@ -150,7 +99,7 @@ def _print(report: ShadowReport) -> None:
 
 
 def write_report(report: ShadowReport, path: Path) -> None:
-    """Writes a report as JSON, or as a page if the name ends in .html."""
-    from moorage.app.shadow_site import make_json, make_page
+    """Writes a report as JSON."""
+    import msgspec
 
-    path.write_text(make_page(report) if path.suffix == ".html" else make_json(report))
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))

@@ -10,25 +10,19 @@ import typer
 
 from .options import (
     AnswerFormat,
-    CertificateAuthorityOption,
     ContextOption,
-    InsecureOption,
     KubeconfigOption,
     MasterOption,
     OutputOption,
     PathsArgument,
-    TokenFileOption,
-    TokenOption,
-    UrlOption,
 )
 from .rendering import print_data
 
 if TYPE_CHECKING:
     from asyncio import Task
     from collections.abc import AsyncIterator, Callable, Coroutine
-    from contextlib import AbstractAsyncContextManager
 
-    from .inputs import ConnectionOptions, RemoteScheduler
+    from .inputs import ConnectionOptions
     from .top_picture import TopPicture
 
     Look = Callable[[], TopPicture]
@@ -54,33 +48,22 @@ def top(  # noqa: PLR0913 - one for each flag
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     master: MasterOption = None,
-    url: UrlOption = "",
-    token: TokenOption = "",
-    token_file: TokenFileOption = None,
-    certificate_authority: CertificateAuthorityOption = None,
-    insecure: InsecureOption = False,
 ) -> None:
     """Show how full nodes are and which pods wait, live. The key q ends it.
 
-    Watches the cluster of the API server, or asks a running scheduler (--url), which also knows its
-    queue. Manifests are shown once. Changes nothing.
+    Watches the cluster of the API server. Manifests are shown once. Changes nothing.
 
     Exit code: 0 when stopped, 2 if the input cannot be used.
     """
-    from moorage.documents.errors import InputError
-
-    from .inputs import ConnectionOptions, RemoteScheduler
+    from .inputs import ConnectionOptions
 
     connection = ConnectionOptions(kubeconfig, context, master)
-    scheduler = RemoteScheduler(url, token, token_file, certificate_authority, insecure)
-    if url and (paths or connection.is_given):
-        raise InputError("--url", "a running scheduler has its own cluster: give no other")
     if paths:
         _print(_read(paths, connection), sort, output)
     elif once or output is not AnswerFormat.TABLE or not sys.stdout.isatty():
-        _print(_look_once(scheduler, connection), sort, output)
+        _print(_look_once(connection), sort, output)
     else:
-        _follow(scheduler, connection, sort, every)
+        _follow(connection, sort, every)
 
 
 def _read(paths: list[str], connection: ConnectionOptions) -> TopPicture:
@@ -105,19 +88,17 @@ def _print(picture: TopPicture, sort: str, output: str) -> None:
 _MOST_COLUMNS = 200
 
 
-def _look_once(scheduler: RemoteScheduler, connection: ConnectionOptions) -> TopPicture:
+def _look_once(connection: ConnectionOptions) -> TopPicture:
     import asyncio
 
     async def main() -> TopPicture:
-        async with _watch(scheduler, connection) as look:
+        async with _watch_cluster(connection) as look:
             return look()
 
     return asyncio.run(main())
 
 
-def _follow(
-    scheduler: RemoteScheduler, connection: ConnectionOptions, sort: str, every: float
-) -> None:
+def _follow(connection: ConnectionOptions, sort: str, every: float) -> None:
     """Draws on the alternate screen of the terminal until it is stopped."""
     import asyncio
 
@@ -130,7 +111,7 @@ def _follow(
     console = Console(highlight=False, emoji=False, markup=False)
 
     async def main() -> None:
-        async with _watch(scheduler, connection) as look:
+        async with _watch_cluster(connection) as look:
             stop = StopSignal()
             with (
                 stop.stop_on_key(b"q"),
@@ -144,18 +125,12 @@ def _follow(
     asyncio.run(main())
 
 
-def _watch(
-    scheduler: RemoteScheduler, connection: ConnectionOptions
-) -> AbstractAsyncContextManager[Look]:
-    """Yields a function that looks at what is watched, once all of it is known.
+@asynccontextmanager
+async def _watch_cluster(connection: ConnectionOptions) -> AsyncIterator[Look]:
+    """Yields a function that looks at the cluster, once all of it is known.
 
     Raises InputError or ClientError.
     """
-    return _watch_scheduler(scheduler) if scheduler.url else _watch_cluster(connection)
-
-
-@asynccontextmanager
-async def _watch_cluster(connection: ConnectionOptions) -> AsyncIterator[Look]:
     from moorage.client import Api, Reflector
     from moorage.objects.kinds import KINDS
 
@@ -171,23 +146,6 @@ async def _watch_cluster(connection: ConnectionOptions) -> AsyncIterator[Look]:
             for each in reflectors:
                 await each.synced.wait()
             yield lambda: followed.look(next((each.problem for each in reflectors), ""))
-
-
-@asynccontextmanager
-async def _watch_scheduler(scheduler: RemoteScheduler) -> AsyncIterator[Look]:
-    import asyncio
-
-    from .top_picture import FollowedScheduler
-
-    followed = FollowedScheduler()
-    async with _run_tasks(scheduler.follow(followed.apply, followed.lost)) as (task,):
-        known = asyncio.create_task(followed.known.wait())
-        await asyncio.wait([known, task], return_when=asyncio.FIRST_COMPLETED)
-        known.cancel()
-        if task.done():
-            # It ends only if the scheduler cannot be asked.
-            task.result()
-        yield followed.look
 
 
 @asynccontextmanager

@@ -69,9 +69,6 @@ def _share_room(room: int, groups: list[int], nodes: int) -> tuple[int, int]:
 def _head(picture: TopPicture, width: int, is_live: bool) -> Iterator[Text]:
     pods = sum(each.count for each in picture.waiting)
     parts = [f"nodes {len(picture.nodes)}", f"pods {picture.pod_count}", f"waiting {pods}"]
-    if picture.rates is not None:
-        decided, placed = picture.rates
-        parts += [f"decisions/s {decided:.0f}", f"placed/s {placed:.0f}"]
     if is_live:
         parts.append("(q ends)")
     for text in wrap("   ".join(parts), width):

@@ -5,9 +5,10 @@ Kubeconfig files are checked, so that an error names the file and the field.
 
 from __future__ import annotations
 
-import asyncio
+import base64
 import os
 import ssl
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from moorage.documents.errors import DecodeError
 from moorage.documents.yaml_text import read_document
 
 from .connection import Connection, CredentialsError, Endpoint
+from .exec_program import ExecProgram, Execution
 
 
 class KubeconfigCluster(msgspec.Struct, frozen=True, rename="kebab"):
@@ -33,26 +35,20 @@ class KubeconfigCluster(msgspec.Struct, frozen=True, rename="kebab"):
     proxy_url: str = ""
 
 
-class ExecProgram(msgspec.Struct, frozen=True, rename="camel"):
-    """The program that prints credentials."""
-
-    command: str
-    api_version: str
-    args: list[str] | None = None
-    env: list[dict[str, str]] | None = None
-
-
 class KubeconfigUser(msgspec.Struct, frozen=True, rename="kebab"):
-    """The credentials of a user. It has only the fields that are checked here."""
+    """The credentials of a user."""
 
     token: str = ""
     token_file: str = msgspec.field(name="tokenFile", default="")
+    username: str = ""
+    password: str = ""
     client_certificate: str = ""
     client_certificate_data: str = ""
     client_key: str = ""
     client_key_data: str = ""
     exec: ExecProgram | None = None
     impersonate: str = msgspec.field(name="as", default="")
+    auth_provider: Any = None
 
 
 class _Context(msgspec.Struct, frozen=True):
@@ -84,12 +80,14 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 @dataclass(frozen=True, slots=True)
 class ContextChoice:
-    """The cluster and the user of one context."""
+    """The cluster and the user of one context, and the folders that their paths start from."""
 
-    source: str
-    context: str
+    #: The files and the context, for errors.
+    at: str
     cluster: KubeconfigCluster
+    cluster_folder: Path
     user: KubeconfigUser
+    user_folder: Path
 
 
 def choose(paths: Sequence[Path], context: str | None) -> ContextChoice:
@@ -98,28 +96,29 @@ def choose(paths: Sequence[Path], context: str | None) -> ContextChoice:
     If files contradict each other, the first one counts.
     """
     source = ":".join(map(str, paths))
-    documents = [_read(path) for path in paths]
+    documents = [(path.absolute().parent, _read(path)) for path in paths]
     chosen = context or next(
-        (each.current_context for each in documents if each.current_context), ""
+        (each.current_context for _, each in documents if each.current_context), ""
     )
     if not chosen:
         raise CredentialsError(f"{source}: current-context: not set, and no context was asked for")
-    followed = _find_named(
-        [each.contexts for each in documents], chosen, f"{source}: contexts"
-    ).context
+    contexts = [(folder, each.contexts) for folder, each in documents]
+    followed = _find_named(contexts, chosen, f"{source}: contexts")[1].context
     at = f"{source}: contexts[name={chosen}].context"
-    cluster = _find_named(
-        [each.clusters for each in documents], followed.cluster, f"{at}.cluster"
-    ).cluster
-    user = KubeconfigUser()
+    clusters = [(folder, each.clusters) for folder, each in documents]
+    cluster_folder, cluster = _find_named(clusters, followed.cluster, f"{at}.cluster")
+    user, user_folder = KubeconfigUser(), cluster_folder
     if followed.user:
-        user = (
-            _find_named([each.users for each in documents], followed.user, f"{at}.user").user
-            or user
-        )
-    if user.impersonate:
-        raise CredentialsError(f"{source}: users[name={followed.user}].user.as: not supported")
-    return ContextChoice(source, chosen, cluster, user)
+        users = [(folder, each.users) for folder, each in documents]
+        user_folder, named = _find_named(users, followed.user, f"{at}.user")
+        user = named.user or user
+    for field, value in (("as", user.impersonate), ("auth-provider", user.auth_provider)):
+        if value:
+            raise CredentialsError(
+                f"{source}: users[name={followed.user}].user.{field}: not supported"
+            )
+    at = f"{source}: context {chosen}"
+    return ContextChoice(at, cluster.cluster, cluster_folder, user, user_folder)
 
 
 class _Named(Protocol):
@@ -130,10 +129,13 @@ class _Named(Protocol):
 _N = TypeVar("_N", bound=_Named)
 
 
-def _find_named(lists: Sequence[list[_N] | None], name: str, at: str) -> _N:
-    for each in (entry for entries in lists for entry in entries or ()):
-        if each.name == name:
-            return each
+def _find_named(
+    lists: Sequence[tuple[Path, list[_N] | None]], name: str, at: str
+) -> tuple[Path, _N]:
+    for folder, entries in lists:
+        for each in entries or ():
+            if each.name == name:
+                return folder, each
     raise CredentialsError(f"{at}: there is none named {name!r}")
 
 
@@ -150,9 +152,6 @@ __all__ = ["CredentialsError", "connect"]
 
 _HOME = Path("~/.kube/config")
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-
-# A program that asks somebody, or waits for a network that is down, must not hold us for ever.
-_EXEC_SECONDS = 60.0
 
 
 async def connect(
@@ -177,28 +176,17 @@ async def in_cluster(
     account: Path = _SERVICE_ACCOUNT, environ: Mapping[str, str] = os.environ
 ) -> Connection:
     """Connects as the service account of the pod that this process runs in."""
-    # Here, because it takes seconds to load and not every run connects to a cluster.
-    from kubernetes_asyncio.client import Configuration
-    from kubernetes_asyncio.config import ConfigException
-    from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
-
-    token_file = account / "token"
-    configuration = Configuration()
-    try:
-        InClusterConfigLoader(
-            str(token_file), str(account / "ca.crt"), environ=dict(environ)
-        ).load_and_set(configuration)
-    except (ConfigException, OSError) as error:
-        raise CredentialsError(
-            f"no kubeconfig was found, and this is no pod of a cluster: {account}: {error}"
-        ) from error
+    at = "no kubeconfig was found, and this is no pod of a cluster"
+    host, port = (environ.get(f"KUBERNETES_SERVICE_{each}", "") for each in ("HOST", "PORT"))
+    if not host or not port:
+        raise CredentialsError(f"{at}: KUBERNETES_SERVICE_HOST and _PORT are not set")
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    trust = _trust(server, _read_file(account / "ca.crt", at))
 
     async def authorize(rejected: bool) -> str:
-        # Not the library's own hook, which lets a token that was rejected stand for a minute.
-        return "Bearer " + _token(token_file)
+        return "Bearer " + _read_token(account / "token", at)
 
-    host = str(configuration.host)
-    return await _check_token(Connection(Endpoint(host, _trust(host, configuration)), authorize))
+    return await _check_token(Connection(Endpoint(server, trust), authorize))
 
 
 def _files(kubeconfig: str | None) -> list[Path]:
@@ -216,33 +204,33 @@ def _files(kubeconfig: str | None) -> list[Path]:
 
 
 async def _from_kubeconfig(chosen: ContextChoice, server: str | None) -> Connection:
-    # Here, because it takes seconds to load and not every run connects to a cluster.
-    from kubernetes_asyncio.client import Configuration
-    from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
-
-    at = f"{chosen.source}: context {chosen.context}"
-    if not (server or chosen.cluster.server).startswith(("http://", "https://")):
-        raise CredentialsError(f"{at}: cluster.server: not a URL: {chosen.cluster.server!r}")
-    configuration = Configuration()
-    merged = KubeConfigMerger(chosen.source).config
-    loader = KubeConfigLoader(merged, active_context=chosen.context, config_base_path=None)
-    if loader._user is None:
-        # The library takes the certificates of a user who is not there.
-        loader._user = ConfigNode("no user", {}, chosen.source)
-    await _load(loader, configuration, at)
-    host = server or str(configuration.host)
-    trust = _trust(host, configuration, at)
+    cluster, user, at = chosen.cluster, chosen.user, chosen.at
+    host = (server or cluster.server).rstrip("/")
+    if not host.startswith(("http://", "https://")):
+        raise CredentialsError(f"{at}: cluster.server: not a URL: {cluster.server!r}")
+    authority = _read_pem(
+        cluster.certificate_authority_data,
+        cluster.certificate_authority,
+        chosen.cluster_folder,
+        f"{at}: cluster.certificate-authority",
+    )
+    trust = _trust(host, authority, at, is_checked=not cluster.insecure_skip_tls_verify)
+    execution = None
+    if user.exec is not None:
+        execution = Execution(user.exec, chosen.user_folder, f"{at}: user.exec")
 
     async def authorize(rejected: bool) -> str:
-        if _worth_loading(loader, chosen, rejected):
-            await _load(loader, configuration, at)
-            if trust is not None:
-                _present(trust, configuration, at)
-        return configuration.api_key.get("BearerToken", "").strip()
+        if execution is None:
+            _present(trust, *_read_certificate(chosen), at)
+            return _authorization(chosen)
+        output = await execution.run(rejected)
+        _present(trust, output.client_certificate_data, output.client_key_data, at)
+        return f"Bearer {output.token.strip()}" if output.token else ""
 
     return await _check_token(
         Connection(
-            Endpoint(host, trust, configuration.tls_server_name, configuration.proxy), authorize
+            Endpoint(host, trust, cluster.tls_server_name or None, cluster.proxy_url or None),
+            authorize,
         )
     )
 
@@ -252,64 +240,88 @@ async def _check_token(connection: Connection) -> Connection:
     return connection
 
 
-def _worth_loading(loader: Any, chosen: ContextChoice, rejected: bool) -> bool:
-    """Whether the loaded configuration may have changed."""
-    if chosen.user.exec is None:
-        return rejected or bool(chosen.user.token_file or chosen.user.client_certificate)
-    if rejected:
-        # The library would not run the program before its token has expired.
-        vars(loader).pop("exec_plugin_expiry", None)
-        vars(loader).pop("cert_file", None)
-        return True
-    return hasattr(loader, "exec_plugin_expiry")
+def _authorization(chosen: ContextChoice) -> str:
+    user = chosen.user
+    if user.token_file:
+        path = chosen.user_folder / user.token_file
+        return "Bearer " + _read_token(path, f"{chosen.at}: user.tokenFile")
+    if user.token:
+        return f"Bearer {user.token.strip()}"
+    if user.username and user.password:
+        pair = f"{user.username}:{user.password}".encode()
+        return "Basic " + base64.b64encode(pair).decode()
+    return ""
 
 
-async def _load(loader: Any, configuration: Any, at: str) -> None:
-    from kubernetes_asyncio.config import ConfigException
+def _read_certificate(chosen: ContextChoice) -> tuple[str, str]:
+    """Returns the client certificate and its key; empty if the user has none."""
+    user, folder, at = chosen.user, chosen.user_folder, f"{chosen.at}: user"
+    return (
+        _read_pem(
+            user.client_certificate_data,
+            user.client_certificate,
+            folder,
+            f"{at}.client-certificate",
+        ),
+        _read_pem(user.client_key_data, user.client_key, folder, f"{at}.client-key"),
+    )
 
+
+def _read_pem(data: str, file: str, folder: Path, at: str) -> str:
+    """Returns what a kubeconfig gives inline or as a path; the former takes precedence."""
+    if not data:
+        return _read_file(folder / file, at) if file else ""
     try:
-        async with asyncio.timeout(_EXEC_SECONDS):
-            await loader.load_and_set(configuration)
-    except TimeoutError as error:
-        raise CredentialsError(f"{at}: user.exec: no answer in {_EXEC_SECONDS:g} s") from error
-    # The library checks little: these are what its own code raises when something is amiss.
-    except (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CredentialsError(f"{at}: {error}") from error
+        return base64.b64decode(data).decode()
+    except ValueError as error:
+        raise CredentialsError(f"{at}-data: no base64 of PEM: {error}") from error
 
 
-def _trust(server: str, configuration: Any = None, at: str = "") -> ssl.SSLContext | None:
-    """Makes the TLS context: the certificates to trust and to present; None for plain HTTP."""
+def _trust(
+    server: str, authority: str = "", at: str = "", *, is_checked: bool = True
+) -> ssl.SSLContext | None:
+    """Makes the TLS context; None for plain HTTP. Without an authority the system's are trusted."""
     if not server.startswith("https://"):
         return None
+    # Bundles have names in any alphabet as comments.
+    trusted = authority.encode("ascii", "replace").decode()
     try:
-        context = ssl.create_default_context(cafile=configuration and configuration.ssl_ca_cert)
-    except (OSError, ssl.SSLError) as error:
+        context = ssl.create_default_context(cadata=trusted or None)
+    except (OSError, ValueError) as error:
         raise CredentialsError(f"{at}: cluster.certificate-authority: {error}") from error
     # Newer Pythons insist on extensions that the certificates of many clusters lack.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if configuration is not None:
-        if not configuration.verify_ssl:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        _present(context, configuration, at)
+    if not is_checked:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     return context
 
 
-def _present(context: ssl.SSLContext, configuration: Any, at: str) -> None:
+def _present(context: ssl.SSLContext | None, certificate: str, key: str, at: str) -> None:
     """Loads the client certificate into a context; new connections present it."""
-    if not configuration.cert_file:
+    if context is None or not certificate:
         return
-    try:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    except (OSError, ssl.SSLError) as error:
-        raise CredentialsError(f"{at}: user.client-certificate: {error}") from error
+    # OpenSSL reads it from a file only.
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(f"{certificate}\n{key}\n")
+        file.flush()
+        try:
+            context.load_cert_chain(file.name)
+        except (OSError, ValueError) as error:
+            raise CredentialsError(f"{at}: user.client-certificate: {error}") from error
 
 
-def _token(path: Path) -> str:
-    try:
-        token = path.read_text().strip()
-    except OSError as error:
-        raise CredentialsError(f"{path}: {error.strerror}") from error
+def _read_token(path: Path, at: str) -> str:
+    token = _read_file(path, at).strip()
     if not token:
-        raise CredentialsError(f"{path}: the token is empty")
+        raise CredentialsError(f"{at}: {path}: the token is empty")
     return token
+
+
+def _read_file(path: Path, at: str) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise CredentialsError(f"{at}: {path}: {error.strerror}") from error
+    except UnicodeError as error:
+        raise CredentialsError(f"{at}: {path}: {error}") from error

@@ -16,6 +16,7 @@ from moorage.app.observations import Observations
 from moorage.engine import Engine
 from moorage.engine.classes.statistics import DecisionPath
 from moorage.engine.explain import Explanation, explain
+from moorage.framework.series import Histogram
 from moorage.objects.pod import Pod
 
 from .demo_client import DemoClient, PodView
@@ -68,8 +69,12 @@ class DecisionFigures:
 
 def read_figures(engine: Engine, observations: Observations) -> DecisionFigures:
     """Returns the figures as of now."""
-    histograms = {each.metric.name: each for each in observations.histograms()}
-    durations = [buckets for _, buckets in histograms[GET_NODE_HINT_DURATION.name]]
+    durations = [
+        buckets
+        for each in observations.series()
+        if isinstance(each, Histogram) and each.metric is GET_NODE_HINT_DURATION
+        for _, buckets in each
+    ]
     statistics = [reuse.statistics for reuse in engine.classes.values()]
     by_batch = sum(each.paths[DecisionPath.BATCH] for each in statistics)
     return DecisionFigures(

@@ -24,15 +24,6 @@ class Kind(StrEnum):
     HISTOGRAM = "histogram"
 
 
-class Level(StrEnum):
-    """The stability that kube-scheduler promises for a metric. OURS are Moorage's own."""
-
-    STABLE = "STABLE"
-    BETA = "BETA"
-    ALPHA = "ALPHA"
-    OURS = "Moorage"
-
-
 Bounds = tuple[float, ...]
 
 
@@ -51,15 +42,15 @@ class Metric:
 
     name: str
     kind: Kind
-    level: Level
+    #: With kube-scheduler's promise of stability first, such as [ALPHA]; our own have none.
     help: str
     labels: tuple[str, ...] = ()
     buckets: Bounds = ()
 
     @property
-    def documentation(self) -> str:
-        """The help text with its stability first, as kube-scheduler writes it."""
-        return self.help if self.level is Level.OURS else f"[{self.level}] {self.help}"
+    def level(self) -> str:
+        """The stability that kube-scheduler promises, or that the metric is Moorage's own."""
+        return self.help[1:].partition("]")[0] if self.help.startswith("[") else "Moorage"
 
 
 #: The values of a metric's labels, in the order of their names.
@@ -95,6 +86,10 @@ class Counts:
         if known is None:
             _check_labels(self.metric, labels)
         self._totals[labels] = (known or 0) + amount
+
+    def add_all(self, amounts: Iterable[tuple[Labels, float]]) -> None:
+        for labels, amount in amounts:
+            self.add(labels, amount)
 
     def set(self, labels: Labels, value: float) -> None:
         if labels not in self._totals:
@@ -196,7 +191,7 @@ def _declare(name: str, kind: Kind, help_text: str, labels: Labels, buckets: Bou
     for label in labels:
         if not _LABEL.fullmatch(label) or label.startswith("__") or label in _RESERVED:
             raise ValueError(f"metric {name}: label {label!r} cannot be used")
-    return Metric(name, kind, Level.OURS, help_text, labels, buckets)
+    return Metric(name, kind, help_text, labels, buckets)
 
 
 def _check_labels(metric: Metric, labels: Labels) -> None:

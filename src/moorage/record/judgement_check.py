@@ -19,9 +19,7 @@ class JudgementCheck:
         self._made: deque[JudgedPlacement] = deque()
         self._placements_only = placements_only
         # How long decisions take is no part of a replay.
-        self.shadow = Shadow(
-            engine, lambda: 0.0, looks_back=False, on_judged=lambda each: self._made.append(each)
-        )
+        self.shadow = Shadow(engine, lambda: 0.0, on_judged=lambda each: self._made.append(each))
 
     def handle(self, event: Event, now: float) -> JudgedPlacement | None:
         """Takes in an event; returns a judgement that the recording does not have."""

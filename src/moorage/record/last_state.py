@@ -8,16 +8,11 @@ from typing import Any
 
 import msgspec
 
-from moorage.engine import Engine
-from moorage.engine.events import Applied, Event
-from moorage.framework.plugin import Registry
 from moorage.objects.kinds import KINDS
-from moorage.objects.pod import Pod
 
 from .format import RecordLine, find_object_key
 from .reader import Segment, open_recording
-from .replayer import Replayer, ReplayListener, read_object
-from .whole_replay import make_engine, read_lines
+from .replayer import read_object
 
 _Key = tuple[str, str]
 _Known = tuple[Segment, int, RecordLine]
@@ -59,29 +54,3 @@ def _name_containers(spec: dict[str, Any]) -> None:
         for at, container in enumerate(spec.get(field) or ()):
             container.setdefault("name", f"{'init' if field == 'initContainers' else 'main'}-{at}")
             container.setdefault("image", "unknown")
-
-
-class SeenPods(ReplayListener):
-    """Keeps every pod in the form in which it first waited, or else in which it was first seen."""
-
-    def __init__(self) -> None:
-        self.pods: dict[str, Pod] = {}
-
-    def on_event(self, at: float, event: Event) -> None:
-        if isinstance(event, Applied) and isinstance(event.object, Pod):
-            self.pods.setdefault(event.object.uid, event.object)
-
-
-def read_pods(
-    paths: Iterable[Path], config: Path | None, plugins: Registry
-) -> tuple[Engine, list[Pod]]:
-    """Replays a recording. Raises InputError or ConfigError if it cannot be used."""
-    segments = open_recording(paths)
-    first = segments[0]
-    engine = make_engine(first, config, plugins)
-    seen = SeenPods()
-    is_beside = first.header.setup.is_beside
-    run = Replayer(engine, placements_only=True, listener=seen, is_beside=is_beside)
-    for segment, number, line, is_known in read_lines(segments):
-        (run.begin if is_known else run.take)(segment, number, line)
-    return engine, list(seen.pods.values())

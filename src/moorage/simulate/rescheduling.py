@@ -1,8 +1,8 @@
-"""What if everything were placed anew: how full nodes would be, and how the cluster is used."""
+"""What if everything were placed anew: how full nodes would be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -15,10 +15,8 @@ from moorage.objects.pod import Pod
 from moorage.objects.resources import CPU, MEMORY
 from moorage.objects.workload import PodDisruptionBudget
 from moorage.world import Scene, World
-from moorage.world.cluster_use import ClusterUse, measure_use
 
 from .pod_fit import PodPlacer
-from .simulation import simulate
 
 replace = msgspec.structs.replace
 
@@ -178,31 +176,3 @@ def describe_drain(objects: Iterable[Object], leaving: Iterable[Pod]) -> Iterato
         more = f" and {len(alone) - _MOST_NAMES} more" if len(alone) > _MOST_NAMES else ""
         names = ", ".join(alone[:_MOST_NAMES])
         yield f"nobody would replace pods without a controller: {names}{more}"
-
-
-def place_anew(name: str, engine: Engine, objects: Iterable[Object]) -> ClusterUse:
-    """Places all pods of a cluster anew in a new engine, and measures how it is used then.
-
-    Pods of daemonsets, static pods, and pods of schedulers that the engine does not serve stay
-    where they are.
-    """
-    lifted = [_lift(item, engine) for item in objects]
-    transcript = simulate(engine, lifted)
-    placed = _placed_pods(lifted, engine.cluster.pods)
-    return measure_use(name, engine.cluster, placed, len(transcript.pending))
-
-
-def _lift(item: Object, engine: Engine) -> Object:
-    """Returns the object as it was before it was placed."""
-    if not isinstance(item, Pod) or item.is_finished or not is_ordinary(item):
-        return item
-    if item.spec.scheduler_name not in engine.profiles:
-        return item
-    return replace(item, node_name="")
-
-
-def _placed_pods(items: Iterable[Object], placed: Mapping[str, Pod]) -> Iterator[Pod]:
-    """Returns the pods that have a node in the end, as they were written."""
-    for item in items:
-        if isinstance(item, Pod) and item.uid in placed:
-            yield replace(item, node_name=placed[item.uid].node_name)

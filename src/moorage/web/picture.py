@@ -26,7 +26,7 @@ ABSENT = 0xFFFF
 # Requests of pods that were placed by others may go beyond what a node has.
 _MOST = 60_000
 
-GONE, OPEN, CORDONED = 0, 1, 2
+OPEN, CORDONED = 1, 2
 
 # How many arrivals are sent by name: as many as an eye may follow.
 _MOST_ARRIVALS = 40
@@ -152,6 +152,13 @@ class NodeColumns:
     def everything(self) -> NodesPart:
         """Returns all rows with a node, as they were sent last."""
         return self._part(np.flatnonzero(self._states), list(self._names))
+
+    def list_nodes(self) -> Iterator[tuple[str, bool, dict[str, float]]]:
+        """Yields each node as it was sent last: name, whether cordoned, and shares in use."""
+        for row, name in self._names.items():
+            uses = zip(self.resources, self._uses[:, row].tolist(), strict=True)
+            shares = {each: use / THOUSAND for each, use in uses if use != ABSENT}
+            yield name, bool(self._states[row] == CORDONED), shares
 
     def _resources(self) -> list[str]:
         nodes = self._cluster.nodes

@@ -7,8 +7,6 @@ from enum import StrEnum
 
 from moorage.engine.explain.explanation import ExplanationPart
 
-from .cluster_use import ClusterUse, tabulate
-
 
 class Agreement(StrEnum):
     """How a placement of the other scheduler compares with what Moorage would have done."""
@@ -16,26 +14,14 @@ class Agreement(StrEnum):
     SAME = "the same node"
     EQUAL = "a node that scores the same"
     LOWER = "a node that scores less"
-    MOVED = "best in the state in which it was decided"
-    SAMPLED = "best of the part of the nodes that it looks at"
     REFUSED = "a node that Moorage refuses"
     NOWHERE = "Moorage finds no node"
     ERROR = "Moorage cannot decide"
 
     @property
     def is_same(self) -> bool:
-        """Whether both chose among the same best nodes in the present state."""
+        """Whether both chose among the same best nodes"""
         return self in (Agreement.SAME, Agreement.EQUAL)
-
-    @property
-    def is_best(self) -> bool:
-        """Whether both chose among the same best nodes in the state in which they decided."""
-        return self.is_same or self is Agreement.MOVED
-
-    @property
-    def is_explained(self) -> bool:
-        """Whether they agree, as far as they looked at the same nodes in the same state."""
-        return self.is_best or self is Agreement.SAMPLED
 
 
 class JudgedPlacement(ExplanationPart, frozen=True):
@@ -58,24 +44,18 @@ class ShadowReport(ExplanationPart, frozen=True):
     by_agreement: dict[str, int]
     #: Percent of placements on one of the nodes that are best here, too.
     agreement: float
-    #: Percent of placements that are so, or that looking at a part of the nodes explains.
-    explained: float
     #: Pods that the other scheduler leaves pending and Moorage would place, by key, with the node.
     placeable: dict[str, str]
     #: Seconds to decide a pod here, and from a pod's creation until it was bound there, on average.
     our_seconds: float
     their_seconds: float
     differences: tuple[JudgedPlacement, ...]
-    #: How the cluster is used now, and how it would be if Moorage had placed all of it.
-    use: tuple[ClusterUse, ...] = ()
 
 
-def describe(report: ShadowReport, *, with_use: bool = True) -> Iterator[str]:
-    """Yields the report in sentences, and if wanted the use of the cluster as a table."""
+def describe(report: ShadowReport) -> Iterator[str]:
+    """Yields the report in sentences."""
     share = f"{report.agreement:.2f}% on a node that is best here"
     yield f"{report.placed} pods placed by the other scheduler, {share}"
-    if report.explained != report.agreement:
-        yield f"{report.explained:.2f}% if it looks at a part of the nodes"
     for agreement, count in report.by_agreement.items():
         if count:
             yield f"    {count:>8,}  {agreement}"
@@ -85,5 +65,3 @@ def describe(report: ShadowReport, *, with_use: bool = True) -> Iterator[str]:
         f"{1000 * report.our_seconds:.2f} ms to decide a pod here; "
         f"{report.their_seconds:.2f} s from its creation to its binding there"
     )
-    for name, cells in tabulate(report.use if with_use else ()):
-        yield f"    {name:36}" + "".join(f"{cell:>22}" for cell in cells)

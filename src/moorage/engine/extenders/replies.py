@@ -1,4 +1,4 @@
-"""Reads the answers of extenders as leniently as Go does, and with Go's messages for errors.
+"""Reads the answers of extenders as leniently as Go does.
 
 The names of fields may be in upper or lower case. Text after the first document is not read.
 """
@@ -21,7 +21,6 @@ from moorage.engine.extender_answers import (
     PrioritizeAnswer,
 )
 
-from .go_json import describe_syntax, kind_of
 from .questions import FILTER, PREEMPT, PRIORITIZE
 
 _NO_PRIORITY = "json: cannot unmarshal the answer into Go value of type v1.HostPriority"
@@ -103,8 +102,6 @@ def _read_priorities(document: bytes) -> PrioritizeAnswer:
     try:
         listed = _PRIORITIES.decode(document)
     except msgspec.ValidationError:
-        if kind_of(document) not in ("array", "null"):
-            _refuse_type(document, "Go value of type v1.HostPriorityList")
         raise ReplyError(_NO_PRIORITY) from None
     # Most extenders write all entries alike: then one of the two spellings is enough.
     for host, score in (("host", "score"), ("lower_host", "lower_score")):
@@ -200,7 +197,7 @@ class _Fields:
         try:
             raw = _OBJECT.decode(document)
         except msgspec.ValidationError:
-            _refuse_type(document, f"Go value of type v1.{go_type}")
+            _refuse_type(f"Go value of type v1.{go_type}")
         self._raw = {name.lower(): value for name, value in (raw or {}).items()}
 
     def read(self, name: str, wanted: Any, described: str) -> Any:
@@ -211,11 +208,11 @@ class _Fields:
         try:
             return msgspec.json.decode(raw, type=wanted | None)
         except msgspec.ValidationError:
-            _refuse_type(bytes(raw), f"Go struct field {self._type}.{described}")
+            _refuse_type(f"Go struct field {self._type}.{described}")
 
 
-def _refuse_type(document: bytes, wanted: str) -> NoReturn:
-    raise ReplyError(f"json: cannot unmarshal {kind_of(document)} into {wanted}") from None
+def _refuse_type(wanted: str) -> NoReturn:
+    raise ReplyError(f"json: cannot unmarshal the answer into {wanted}") from None
 
 
 def _fold(raw: Any) -> dict[str, Any]:
@@ -228,7 +225,7 @@ _CHECK = msgspec.json.Decoder(msgspec.Raw)
 def _cut_document(body: bytes) -> bytes:
     """Returns the first document of a body.
 
-    Raises ReplyError with Go's message if there is none.
+    Raises ReplyError if there is none.
     """
     try:
         return bytes(_CHECK.decode(body))
@@ -240,10 +237,18 @@ def _cut_document(body: bytes) -> bytes:
     try:
         _, end = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(text)
     except json.JSONDecodeError as error:
-        raise ReplyError(describe_syntax(text, error.msg, error.pos)) from None
+        raise ReplyError(_describe_syntax(text, error.pos)) from None
     except RecursionError:
         raise ReplyError(_DEEP) from None
     return text[:end].encode()
+
+
+def _describe_syntax(text: str, at: int) -> str:
+    """Returns Go's message for the mistakes that extenders make: no answer, half of one, a page."""
+    if at >= len(text):
+        return "unexpected EOF" if text else "EOF"
+    where = "object key string" if text[:at].rstrip().endswith("{") else "value"
+    return f"invalid character {text[at]!r} looking for beginning of {where}"
 
 
 def _refuse_constant(name: str) -> NoReturn:
