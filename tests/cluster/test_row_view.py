@@ -170,7 +170,7 @@ def test_a_reader_reports_each_change_once() -> None:
     assert list(changed.rows) == [1]
     assert changed.everywhere == Change.SERVICES
     assert reader.is_current
-    assert reader.read() == Changed.of({})
+    assert reader.read() == Changed({}, 0, 0, history.cluster.changes.generation)
 
 
 def test_a_reader_that_is_too_far_behind_reports_nothing_in_particular() -> None:
@@ -179,7 +179,7 @@ def test_a_reader_that_is_too_far_behind_reports_nothing_in_particular() -> None
     history.take("restart", None)
 
     assert reader.read() is None
-    assert reader.read() == Changed.of({})
+    assert reader.read() == Changed({}, 0, 0, history.cluster.changes.generation)
 
 
 def test_nothing_else_reads_the_log() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import dataclass
 
 from moorage.config import load_mapping
 from moorage.engine.classes.answer_cache import AnswerCache, Key
@@ -15,15 +16,27 @@ from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 
 
+@dataclass
+class Kept:
+    """A value that says whether it was dropped."""
+
+    is_closed: bool = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
 def test_the_least_recently_used_makes_room() -> None:
     cache, ours, theirs = AnswerCache(100), Statistics(), Statistics()
-    cache.put(Key("a", 1), "one", 40, ours)
-    cache.put(Key("b", 1), "two", 40, theirs)
-    assert cache.find(Key("a", 1)) == "one"
-    cache.put(Key("a", 2), "three", 40, ours)
+    one, two, three = Kept(), Kept(), Kept()
+    cache.put(Key("a", 1), one, 40, ours)
+    cache.put(Key("b", 1), two, 40, theirs)
+    assert cache.find(Key("a", 1)) is one
+    cache.put(Key("a", 2), three, 40, ours)
 
     assert cache.find(Key("b", 1)) is None
-    assert [cache.find(Key("a", at)) for at in (1, 2)] == ["one", "three"]
+    assert [each.is_closed for each in (one, two, three)] == [False, True, False]
+    assert [cache.find(Key("a", at)) for at in (1, 2)] == [one, three]
     assert (ours.flushes, theirs.flushes) == ({}, {Flush.FULL: 1})
     cache.discard(Key("a", 1))
     cache.discard(Key("a", 1))
@@ -32,28 +45,30 @@ def test_the_least_recently_used_makes_room() -> None:
 
 def test_a_value_larger_than_all_room_is_kept_alone() -> None:
     cache, statistics = AnswerCache(100), Statistics()
-    cache.put(Key("a", 1), "small", 40, statistics)
-    cache.put(Key("a", 2), "huge", 4_000, statistics)
+    cache.put(Key("a", 1), Kept(), 40, statistics)
+    cache.put(Key("a", 2), Kept(), 4_000, statistics)
 
-    assert [key.signature for key in cache.keys_of("a")] == [2]
-    cache.put(Key("a", 3), "small", 40, statistics)
+    assert cache.keys_of("a") == [Key("a", 2)]
+    cache.put(Key("a", 3), Kept(), 40, statistics)
     assert cache.bytes == 40
 
 
 def test_a_value_that_grows_is_counted_anew() -> None:
     cache, statistics = AnswerCache(100), Statistics()
     for size in (10, 90, 20):
-        cache.put(Key("a", 1), "one", size, statistics)
+        cache.put(Key("a", 1), Kept(), size, statistics)
 
     assert (cache.bytes, cache.bytes_of("a"), cache.bytes_of("b")) == (20, 20, 0)
 
 
 def test_what_nobody_asked_for_is_dropped_and_failures_are_no_classes() -> None:
     cache, statistics = AnswerCache(100), Statistics()
-    cache.put(Key("a", 1), "class", 10, statistics)
-    cache.put(Key("a", 1, 5), "failure", 10, statistics)
-    cache.put(Key("a", 2, 5), "failure", 10, statistics)
-    cache.keep_only("a", {2})
+    cache.put(Key("a", 1), Kept(), 10, statistics)
+    cache.put(Key("a", 1, 5), Kept(), 10, statistics)
+    cache.put(Key("a", 2, 5), Kept(), 10, statistics)
+    cache.sweep("a")
+    cache.find(Key("a", 2, 5))
+    cache.sweep("a")
 
     assert cache.keys_of("a") == [Key("a", 2, 5)]
     assert statistics.flushes == {Flush.UNUSED: 1}
@@ -70,7 +85,7 @@ def engine_with(most_bytes: int) -> Engine:
     engine = Engine(
         load_mapping(raw, known=known_plugins(REGISTRY)),
         REGISTRY,
-        ClassSettings(most_bytes=most_bytes, waits_for_second=False),
+        ClassSettings(most_bytes=most_bytes),
     )
     for at in range(200):
         engine.handle(Applied(node(f"n{at}")), 0.0)

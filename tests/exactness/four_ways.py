@@ -74,8 +74,6 @@ class FourWays:
     most_classes: int | None = None
     recounts: bool = True
     ways_to_decide: Mapping[str, tuple[bool, bool]] = field(default_factory=lambda: WAYS)
-    #: Classes that are made for the first pod show more mistakes.
-    waits_for_second: bool = False
     #: Whether plugins see no more of the cluster than they declare, which takes twice as long.
     limits_plugins: bool = True
     declarations: Declarations = field(default_factory=Declarations)
@@ -92,9 +90,7 @@ class FourWays:
             name: Engine(
                 self.configuration,
                 registry,
-                ClassSettings(
-                    classes, batches, self.most_classes, waits_for_second=self.waits_for_second
-                ),
+                ClassSettings(classes, batches, self.most_classes),
             )
             for name, (classes, batches) in self.ways_to_decide.items()
         }
@@ -299,12 +295,11 @@ def run(
     most_classes: int | None = None,
     recounts: bool = True,
     ways: Mapping[str, tuple[bool, bool]] = WAYS,
-    waits_for_second: bool = False,
     limits_plugins: bool = True,
 ) -> Counter[DecisionPath]:
     """Runs a stream; raises Differs, with the turn at which it is first seen."""
     world = World(seed, shape or Shape())
-    made = FourWays(using, registry, most_classes, recounts, ways, waits_for_second, limits_plugins)
+    made = FourWays(using, registry, most_classes, recounts, ways, limits_plugins)
     turns = stuck = 0
     try:
         made.handle(world.opening(), world.now)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CLASSES = "src/moorage/engine/classes/classes.py"
+ANSWERS = "src/moorage/engine/classes/answers.py"
+RANKING = "src/moorage/engine/classes/ranking.py"
 ROW_CHOICE = "src/moorage/engine/classes/row_choice.py"
 POD_CLASS = "src/moorage/engine/classes/pod_class.py"
-WIDE_FILTERS = "src/moorage/engine/classes/wide_filters.py"
 RELATIVE_SCORES = "src/moorage/engine/classes/relative_scores.py"
-SCORES = "src/moorage/engine/classes/scores.py"
-BATCH = "src/moorage/engine/classes/batch.py"
 SIGNATURE = "src/moorage/engine/classes/signature.py"
 STANCES = "src/moorage/engine/classes/stances.py"
-PARTS = "src/moorage/engine/classes/parts.py"
 FAILURES = "src/moorage/engine/classes/failures.py"
 REFUSALS = "src/moorage/engine/classes/refusals.py"
 CACHE = "src/moorage/engine/classes/answer_cache.py"
@@ -51,6 +49,381 @@ class Mutation:
 
 
 MUTATIONS: tuple[Mutation, ...] = (
+    # Kept answers
+    Mutation(
+        "an answer holds for all pods",
+        ANSWERS,
+        "        key = FilterAnswer, plugin, ask\n",
+        "        key = FilterAnswer, plugin\n",
+    ),
+    Mutation(
+        "a score holds for all pods",
+        ANSWERS,
+        "        key = ScoreAnswer, plugin, ask\n",
+        "        key = ScoreAnswer, plugin\n",
+    ),
+    Mutation(
+        "an answer that is found is out of date",
+        ANSWERS,
+        "            known.current()\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "labels that begin to be read are not seen",
+        ANSWERS,
+        "        if version != self._labels_version:\n",
+        "        if False:\n",
+    ),
+    Mutation(
+        "a class asks about labels of its first pod",
+        POD_CLASS,
+        "                each.meet(pod)\n",
+        "                pass\n",
+    ),
+    Mutation(
+        "wide filters are not asked again",
+        ANSWERS,
+        "        return self.is_wide or self._has_turned()\n",
+        "        return self._has_turned()\n",
+    ),
+    Mutation(
+        "what skipped stays so",
+        ANSWERS,
+        "        return self.is_wide or self._has_turned()\n",
+        "        return self.is_wide\n",
+    ),
+    Mutation(
+        "a plugin that watches more is not asked again",
+        ANSWERS,
+        "        if ask_watch(self.plugin, self.asker, self.nodes) != self.kinds:\n",
+        "        if False:\n",
+    ),
+    Mutation(
+        "classes do not hear that a plugin watches more",
+        ANSWERS,
+        "            self._answers.version += 1\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "nothing is prepared again",
+        ANSWERS,
+        "        self.prepared = self.prepare(pod)\n",
+        "        self.prepared = self.prepared or self.prepare(pod)\n",
+    ),
+    Mutation(
+        "a plugin is asked about the first pod for ever",
+        ANSWERS,
+        "        pod = self.pod = self.asker\n",
+        "        pod = self.pod\n",
+    ),
+    Mutation(
+        "figures tell answers alike that are not",
+        ANSWERS,
+        "not self.is_wide and reads_figures(self.plugin, self.kinds)",
+        "not self.is_wide",
+    ),
+    Mutation(
+        "pods that are rejected as a whole have answers",
+        ANSWERS,
+        "        if isinstance(prepared, _AS_A_WHOLE):\n            raise Unserved\n",
+        "",
+    ),
+    Mutation(
+        "one row that a wide filter rejects stands for all",
+        ANSWERS,
+        "0 < count == len(self.values)",
+        "count > 0",
+    ),
+    Mutation(
+        "what a filter says of all rows is kept when one of them changes",
+        ANSWERS,
+        "        self._verdict = None\n        return super().compute_row(row)\n",
+        "        return super().compute_row(row)\n",
+    ),
+    Mutation(
+        "an unknown answer means that the row fits",
+        ANSWERS,
+        "            if answer is not UPDATED:\n                return bool(",
+        "            if False:\n                return bool(",
+    ),
+    Mutation(
+        "an unknown score stays as it was",
+        ANSWERS,
+        "        if answer is not UPDATED:\n            return int(",
+        "        if False:\n            return int(",
+    ),
+    Mutation(
+        "numbers out of range are kept",
+        ANSWERS,
+        "        if self.is_plain and not 0 <= score <= MAX_SCORE:\n            raise Unserved\n",
+        "",
+    ),
+    Mutation(
+        "many numbers out of range are kept",
+        ANSWERS,
+        "return check_range(scores) if self.is_plain else scores",
+        "return scores",
+    ),
+    Mutation(
+        "scores stay flat",
+        ANSWERS,
+        "        self._is_flat = None\n        return super().compute_row(row)\n",
+        "        return super().compute_row(row)\n",
+    ),
+    Mutation(
+        "scores that see feasible rows are kept",
+        RELATIVE_SCORES,
+        "is_own and (ignores_feasible_rows(plugin) or not isinstance(plugin, PreScore))",
+        "is_own",
+    ),
+    # Rows that are followed
+    Mutation(
+        "changed rows keep their values",
+        ROW_VIEW,
+        "            self._values[row] = after\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "many changed rows keep their values",
+        ROW_VIEW,
+        "            self._values[at] = self.compute(at)\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "followers do not hear of many rows",
+        ROW_VIEW,
+        "            self._values[at] = self.compute(at)\n            self._report_all()\n",
+        "            self._values[at] = self.compute(at)\n",
+    ),
+    Mutation(
+        "changes everywhere are not seen by row plugins",
+        ROW_VIEW,
+        "        if everywhere & kinds & ~_MEMBERSHIP or (",
+        "        if (",
+    ),
+    Mutation(
+        "a view that another class brought further goes back",
+        ROW_VIEW,
+        "        if _NEVER < self._generation <= changed.since:\n",
+        "        if True:\n",
+        "an answer that is computed twice is the same",
+    ),
+    Mutation(
+        "a view that lags behind goes on",
+        ROW_VIEW,
+        "        if changed is None:\n            self.renew()\n            return\n",
+        "        if changed is None:\n            return\n",
+    ),
+    Mutation(
+        "rows that come are not there",
+        ROW_VIEW,
+        "        if everywhere & _MEMBERSHIP:\n            self._grow()\n",
+        "",
+    ),
+    Mutation(
+        "nodes that come and go are not seen",
+        ROW_VIEW,
+        "        kinds |= _MEMBERSHIP\n",
+        "",
+        "a row where a node comes or goes is noted with all kinds of change",
+    ),
+    Mutation(
+        "only the newest of several changes is seen",
+        ROW_VIEW,
+        "    if log.generation - generation == 1 and newest is not None",
+        "    if newest is not None",
+    ),
+    Mutation(
+        "a class that lags behind goes on",
+        POD_CLASS,
+        "            changed = EVERYTHING\n",
+        "            return\n",
+    ),
+    # Classes
+    Mutation(
+        "a class is not told of what plugins watch",
+        POD_CLASS,
+        "if everyone or each.kinds & union]",
+        "if everyone]",
+    ),
+    Mutation(
+        "wide filters reject nobody",
+        POD_CLASS,
+        "            fits &= ~(rejected if among is None else rejected[among])\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "a wide filter that begins to reject is not noticed",
+        POD_CLASS,
+        "        if prepared:\n            self._look_wide()\n",
+        "",
+    ),
+    Mutation(
+        "what is asked for each pod is not asked about an unlike one",
+        POD_CLASS,
+        "if ask != before.own.get(plugin)]",
+        "if False]",
+    ),
+    Mutation(
+        "scores are not asked about an unlike pod",
+        POD_CLASS,
+        "        if unlike or self.relative.watch & union:\n",
+        "        if self.relative.watch & union:\n",
+    ),
+    Mutation(
+        "scores that begin to have a say are not noticed",
+        POD_CLASS,
+        "        if unlike or self.relative.watch & union:\n",
+        "        if unlike:\n",
+    ),
+    Mutation(
+        "what was prepared at first is used for all pods",
+        POD_CLASS,
+        "        self.fits_nowhere = any(each.rejects_all for each in wide)\n"
+        "        self._pre_filtered = None\n",
+        "        self.fits_nowhere = any(each.rejects_all for each in wide)\n",
+    ),
+    Mutation(
+        "a failed pod is remedied with the volumes of another",
+        POD_CLASS,
+        "        if not pod.spec.volumes:\n            return self.pre_filtered\n",
+        "        return self.pre_filtered\n",
+    ),
+    Mutation(
+        "pods share answers of plugins that sign them differently",
+        SIGNATURE,
+        "            if part is not None and plugin not in self._apart\n",
+        "            if part is not None and plugin in self._apart\n",
+    ),
+    Mutation(
+        "pods that sign anything are signed once",
+        SIGNATURE,
+        "        if self._asked and isinstance(asks, Asks):\n",
+        "        if False:\n",
+    ),
+    Mutation(
+        "pods with many rules are signed",
+        SIGNATURE,
+        "    def _sign_anew(self, pod: Pod, nodes: Nodes) -> Asks | Unsigned:\n"
+        "        if not is_ordinary(pod):\n",
+        "    def _sign_anew(self, pod: Pod, nodes: Nodes) -> Asks | Unsigned:\n        if False:\n",
+    ),
+    Mutation(
+        "long annotations are remembered",
+        SIGNATURE,
+        "asks is not TOO_MANY_RULES and not self._is_long(pod)",
+        "asks is not TOO_MANY_RULES",
+    ),
+    Mutation(
+        "what is unused stays",
+        CACHE,
+        "                self._drop(key, Flush.UNUSED)\n",
+        "                pass\n",
+    ),
+    Mutation(
+        "what is dropped is followed",
+        CACHE,
+        "            entry.value.close()\n",
+        "            pass\n",
+    ),
+    # The ranking
+    Mutation(
+        "a ranking beside nominated pods",
+        ROW_CHOICE,
+        "kept.has_own_totals and not self._cluster.nodes.nominations.are_there",
+        "kept.has_own_totals",
+    ),
+    Mutation(
+        "a ranking while others have a say",
+        ROW_CHOICE,
+        "kept.has_own_totals and not self._cluster.nodes.nominations.are_there",
+        "not self._cluster.nodes.nominations.are_there",
+    ),
+    Mutation(
+        "a ranking of rows that others reject",
+        ROW_CHOICE,
+        "window.rows is None and not kept.is_rejected:",
+        "window.rows is None:",
+    ),
+    Mutation(
+        "a ranking of all rows for a domain",
+        ROW_CHOICE,
+        "is_ranked and window.rows is None and",
+        "is_ranked and",
+    ),
+    Mutation(
+        "classes ignore nominated pods",
+        ROW_CHOICE,
+        "            rows = self._without_crowded(kept, pod, rows)\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "ties go to the last",
+        RANKING,
+        "        np.subtract(size, turns.of_row, out=keys)\n",
+        "        np.add(1, turns.of_row, out=keys)\n",
+    ),
+    Mutation(
+        "a ranking keeps its visit order",
+        RANKING,
+        "            self.keys += before.of_row - turns.of_row\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "a ranking stays though many rows changed",
+        RANKING,
+        "    def renew(self, values: NDArray[Any]) -> None:\n"
+        "        self.ranking.is_summed = False\n",
+        "    def renew(self, values: NDArray[Any]) -> None:\n        pass\n",
+    ),
+    Mutation(
+        "weights do not count in gains",
+        RANKING,
+        "(after - before) * self.weight * ranking.size",
+        "(after - before) * ranking.size",
+    ),
+    Mutation(
+        "a rejection is given back twice",
+        RANKING,
+        "+= _REJECTED if before else -_REJECTED",
+        "+= 2 * _REJECTED if before else -_REJECTED",
+    ),
+    Mutation(
+        "who comes or leaves does not matter to normalised scores",
+        RANKING,
+        "            ranking.is_summed = not ranking.is_uneven\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "the rows that fit stay the same",
+        RANKING,
+        "            ranking.fitting = None\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "numbers by which others are normalised stay after they have changed",
+        RANKING,
+        'normalised may have changed."""\n        self.ranking.is_summed = False\n',
+        'normalised may have changed."""\n',
+    ),
+    Mutation(
+        "normalised scores do not count",
+        RANKING,
+        "            keys += self.normal\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "some rows are normalised like all",
+        RANKING,
+        "if self.normal is not None and len(rows) != len(self.list_fitting()):",
+        "if False:",
+    ),
+    Mutation(
+        "what others add does not count",
+        RANKING,
+        "            keys = added * self.size + keys\n",
+        "            pass\n",
+    ),
     # Who is served
     Mutation(
         "the gates are swapped",
@@ -138,48 +511,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "prepared.node_names != names",
     ),
     Mutation(
-        "a ranking beside nominated pods",
-        ROW_CHOICE,
-        "if not nodes.nominations.are_there and kept.has_own_totals and self._batches:",
-        "if kept.has_own_totals and self._batches:",
-    ),
-    Mutation(
-        "a ranking while others have a say",
-        ROW_CHOICE,
-        "if not nodes.nominations.are_there and kept.has_own_totals and self._batches:",
-        "if not nodes.nominations.are_there and self._batches:",
-    ),
-    Mutation(
-        "a ranking of rows that others reject",
-        ROW_CHOICE,
-        "ranking.best_where(kept.feasible())",
-        "ranking.best()",
-    ),
-    Mutation(
-        "classes ignore nominated pods",
-        ROW_CHOICE,
-        "            feasible = self._without_crowded(kept, pod, feasible)\n",
-        "            pass\n",
-    ),
-    Mutation(
-        "what was prepared at first is used for nominated pods",
-        ROW_CHOICE,
-        "pod, kept.newest_prepared()",
-        "pod, kept.pre_filtered",
-    ),
-    Mutation(
-        "what was prepared at first is used to look for reasons",
-        POD_CLASS,
-        "newest = self.newest_prepared()",
-        "newest = self.pre_filtered",
-    ),
-    Mutation(
-        "ties go to the last",
-        ROW_CHOICE,
-        "(scored.totals * count - of_row).argmax()",
-        "(scored.totals * count + of_row).argmax()",
-    ),
-    Mutation(
         "turns outlive the visit order",
         ROW_CHOICE,
         "known is None or known[0] is not order or known[1].start != start",
@@ -212,12 +543,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "a version never comes back: `Cluster.adopt` sees to it",
     ),
     # Signatures
-    Mutation(
-        "pods that sign anything are signed once",
-        SIGNATURE,
-        "if self._asked and isinstance(signature, int):",
-        "if False:",
-    ),
     Mutation(
         "an unsignable part is a part",
         SIGNATURE,
@@ -271,18 +596,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         SIGNATURE,
         "        if nodes.workloads.siblings(pod) != known.siblings:\n            return False\n",
         "",
-    ),
-    Mutation(
-        "pods with many rules are signed",
-        SIGNATURE,
-        "-> Signature:\n        if not is_ordinary(pod):\n",
-        "-> Signature:\n        if False:\n",
-    ),
-    Mutation(
-        "long annotations are remembered",
-        SIGNATURE,
-        "signature is not TOO_MANY_RULES and not self._is_long(pod)",
-        "signature is not TOO_MANY_RULES",
     ),
     Mutation(
         "a broken signature is not told",
@@ -425,12 +738,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            pass\n",
     ),
     Mutation(
-        "what is unused stays",
-        CACHE,
-        "            if key.signature not in signatures:\n",
-        "            if False:\n",
-    ),
-    Mutation(
         "classes are counted by all profiles",
         CACHE,
         "return [key for key in self._entries if key.profile == profile]",
@@ -444,59 +751,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     # Catching up
     Mutation(
-        "a class that lags behind goes on",
-        POD_CLASS,
-        "        if changed is None or changed.everywhere & _MEMBERSHIP:\n",
-        "        changed = changed or Changed.of({})\n"
-        "        if changed.everywhere & _MEMBERSHIP:\n",
-    ),
-    Mutation(
-        "nodes that come and go are not seen",
-        POD_CLASS,
-        "if changed is None or changed.everywhere & _MEMBERSHIP:",
-        "if changed is None:",
-    ),
-    Mutation(
         "a change everywhere is taken for one of a row",
         ROW_VIEW,
         "newest is not None and newest[0] != EVERYWHERE:",
         "newest is not None:",
     ),
     Mutation(
-        "only the newest of several changes is seen",
-        ROW_VIEW,
-        "if now - generation == 1 and newest is not None",
-        "if newest is not None",
-    ),
-    Mutation(
         "the last change before a restart is taken for the newest",
         CHANGES,
         "        self.newest = None\n        self.generation += 1\n",
         "        self.generation += 1\n",
-    ),
-    Mutation(
-        "what skipped stays so",
-        POD_CLASS,
-        "self._stances.watch & union and self._stances.have_turned(pod, union)",
-        "False",
-    ),
-    Mutation(
-        "labels that begin to be read are not seen",
-        POD_CLASS,
-        "if self._labels_version != self._nodes.labels_version:",
-        "if False:",
-    ),
-    Mutation(
-        "wide filters are not asked again",
-        POD_CLASS,
-        "        if unlike or self._wide_watch & union:\n",
-        "        if unlike:\n",
-    ),
-    Mutation(
-        "what is asked for each pod is not asked about an unlike one",
-        POD_CLASS,
-        "        return [plugin for plugin, part in own.items() if part != before[plugin]]\n",
-        "        return ()\n",
     ),
     Mutation(
         "a score that skipped one pod skips an unlike one",
@@ -511,30 +775,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "is_unlike = score.plugin in unlike\n",
     ),
     Mutation(
-        "one row that a wide filter rejects stands for all",
-        WIDE_FILTERS,
-        "wide.rejects_all = count == len(rejected)",
-        "wide.rejects_all = True",
-    ),
-    Mutation(
-        "what was prepared for one pod is taken for the newest",
-        WIDE_FILTERS,
-        "        self._newest = None\n        wide.verdict",
-        "        wide.verdict",
-    ),
-    Mutation(
-        "pods share answers of plugins that sign them differently",
-        SIGNATURE,
-        "            if plugin in self._asked_anew:\n                own[plugin] = part\n",
-        "            if True:\n                own[plugin] = part\n",
-    ),
-    Mutation(
-        "a failed pod is remedied with the volumes of another",
-        POD_CLASS,
-        "        if not pod.spec.volumes:\n            return newest\n",
-        "        return newest\n",
-    ),
-    Mutation(
         "pods with volumes fail together although some plugin cannot sign them",
         SIGNATURE,
         "if isinstance(self._sign_but_volumes(pod, nodes), Unsigned):",
@@ -547,143 +787,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "shared = template,",
     ),
     Mutation(
-        "what pods share is told by what volumes are alone",
-        SIGNATURE,
-        "(_SHARED, plugins, number)",
-        "(_SHARED, plugins)",
-    ),
-    Mutation(
         "all filters that reject a row give the reasons",
         POD_CLASS,
         "            decided = feasible & rejected\n",
         "            decided = rejected\n",
     ),
     Mutation(
-        "wide filters' watches are not renewed",
-        WIDE_FILTERS,
-        "                wide.watch = ask_watch(wide.plugin, pod, self._nodes)\n",
-        "",
-    ),
-    Mutation(
-        "a ranking although a wide filter rejects some rows",
-        POD_CLASS,
-        "self._unrejected = 0 if self.wide_filters.rejections else self._unrejected + 1",
-        "self._unrejected += 1",
-    ),
-    Mutation(
-        "wide filters that begin to have a say are not noticed",
-        WIDE_FILTERS,
-        "is_same &= wide.watch == watched and (wide.prepared is None) == skipped",
-        "pass",
-    ),
-    Mutation(
-        "scores that begin to have a say are not noticed",
-        RELATIVE_SCORES,
-        "is_same &= score.watch == watched and score.is_active == was_active",
-        "pass",
-    ),
-    Mutation(
         "a score that skips once is inactive for good",
         RELATIVE_SCORES,
         "score.is_active = stays or self._may_add(score, pod)",
         "pass",
-    ),
-    Mutation(
-        "changes everywhere are not seen by row plugins",
-        POD_CLASS,
-        "if self._far_watch & union or self._near_watch & changed.everywhere:",
-        "if self._far_watch & union:",
-    ),
-    Mutation(
-        "scores that reach far are kept",
-        POD_CLASS,
-        "if self._far_watch & union or self._near_watch & changed.everywhere:",
-        "if self._near_watch & changed.everywhere:",
-    ),
-    Mutation(
-        "rows stay unscored while many change at once",
-        POD_CLASS,
-        "changed[rows] = changed[list(self._unscored)] = True",
-        "changed[rows] = True",
-    ),
-    Mutation(
-        "gains are lost while totals are behind",
-        SCORES,
-        "if self._is_behind and not (self._whole is None and self._among is None):",
-        "if False:",
-    ),
-    Mutation(
-        "a row that comes back has its old scores",
-        POD_CLASS,
-        "self._find_readers(kinds | self._unscored.pop(row, 0))",
-        "self._find_readers(kinds)",
-    ),
-    Mutation(
-        "a row that leaves stays ranked",
-        POD_CLASS,
-        "                self.scores.leave(row)\n",
-        "                pass\n",
-    ),
-    Mutation(
-        "a changed row is not scored",
-        POD_CLASS,
-        "        elif asked.columns:\n            self.scores.move(facts, asked)\n",
-        "",
-    ),
-    Mutation(
-        "filters keep their old bits",
-        POD_CLASS,
-        "bits = before & ~asked.bits | rejecting",
-        "bits = before | rejecting",
-    ),
-    Mutation(
-        "many rows keep their old bits",
-        POD_CLASS,
-        "bits = (bits & ~np.int64(each.bit)) | (rejected * np.int64(each.bit))",
-        "bits = bits | (rejected * np.int64(each.bit))",
-    ),
-    Mutation(
-        "rows without a node are feasible",
-        POD_CLASS,
-        "np.where(nodes.alive[rows], 0, _DEAD)",
-        "np.where(nodes.alive[rows], 0, 0)",
-    ),
-    Mutation(
-        "what a filter says of all rows is kept when one of them changes",
-        PARTS,
-        "            each.verdict = None\n",
-        "            pass\n",
-    ),
-    Mutation(
-        "wide filters reject nobody",
-        POD_CLASS,
-        "            fits &= ~rejected\n",
-        "            pass\n",
-    ),
-    Mutation(
-        "raw scores are the plugin's own array",
-        POD_CLASS,
-        "raw.copy(),",
-        "raw,",
-        "no built-in score keeps the array that it returns",
-    ),
-    Mutation(
-        "scores that see feasible rows are kept",
-        PARTS,
-        "is_own and (ignores_feasible_rows(plugin) or not isinstance(plugin, PreScore))",
-        "is_own",
-    ),
-    Mutation(
-        "figures tell filters alike that are not",
-        PARTS,
-        "reads_figures(each.plugin, each.watch) for each in self.filters",
-        "True for each in self.filters",
-    ),
-    Mutation(
-        "figures tell scores alike that are not",
-        PARTS,
-        "each.is_plain and reads_figures(each.plugin, each.watch) for each in self.columns",
-        "True for each in self.columns",
     ),
     Mutation(
         "steady plugins are asked again",
@@ -705,109 +818,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "",
     ),
     # Scores and rankings
-    Mutation(
-        "who leaves does not matter to normalised scores",
-        SCORES,
-        "        if self._moves_largest(row):\n",
-        "        if False:\n",
-    ),
-    Mutation(
-        "who comes does not matter to normalised scores",
-        SCORES,
-        "if gain is None or self._raises_largest(row):",
-        "if gain is None:",
-    ),
-    Mutation(
-        "many who come and go do not matter to normalised scores",
-        SCORES,
-        "bool(self._normalized) and bool(((before == 0) != (bits == 0)).any())",
-        "False",
-    ),
-    Mutation(
-        "the largest is counted wrongly as rows leave",
-        SCORES,
-        "                if count <= 1:\n                    return True\n",
-        "",
-    ),
-    Mutation(
-        "a ranking is not told who is rejected",
-        BATCH,
-        "        return np.where(fits, keys, _NONE)\n",
-        "        return keys\n",
-    ),
-    Mutation(
-        "a ranking stays though many rows changed",
-        SCORES,
-        "        self.ranking = None\n        for ranking",
-        "        for ranking",
-    ),
-    Mutation(
-        "a ranking of all rows is not told of many",
-        SCORES,
-        "                ranking.put_together(rows, fits, self.totals[rows])\n",
-        "                pass\n",
-    ),
-    Mutation(
-        "a ranking of all rows is not told of one",
-        SCORES,
-        "            self._whole.move(row, gain)\n",
-        "            pass\n",
-    ),
-    Mutation(
-        "a ranking of all rows is not told of one that comes",
-        SCORES,
-        "                ranking.put(row, total)\n",
-        "                pass\n",
-    ),
-    Mutation(
-        "a ranking of all rows stays though others are normalised",
-        SCORES,
-        "self.ranking = self._whole = self._among = None",
-        "self.ranking = self._among = None",
-    ),
-    Mutation(
-        "equals are not ranked by their turn",
-        BATCH,
-        "        keys -= self.turns.of_row[rows]\n",
-        "",
-    ),
-    Mutation(
-        "a number by which others are normalised stays after it has changed",
-        SCORES,
-        "        if self._normalized and not self._largest:\n",
-        "        if False:\n",
-    ),
-    Mutation(
-        "totals stay behind their ranking",
-        SCORES,
-        "            self._normalize()\n            self._add_up()\n        totals",
-        "            pass\n        totals",
-    ),
-    Mutation(
-        "weights do not count in gains",
-        SCORES,
-        "gain += (after - before) * column.weight",
-        "gain += after - before",
-    ),
-    Mutation(
-        "numbers out of range are kept",
-        SCORES,
-        "if column.is_plain and not 0 <= after <= MAX_SCORE:",
-        "if False:",
-    ),
-    Mutation(
-        "a ranking takes entries that are out of date",
-        BATCH,
-        "                if now[row] == total:\n",
-        "                if now[row] >= total:\n",
-        "the total of a row that has become better is looked at first",
-    ),
-    Mutation(
-        "rows that were dropped are still the best",
-        BATCH,
-        "        self._now[row] = _NONE\n",
-        "        pass\n",
-    ),
     # The log of changes, and what is noted in it
     Mutation(
         "the log forgets kinds",

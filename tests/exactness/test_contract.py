@@ -158,7 +158,7 @@ def test_a_plugin_that_cannot_sign_is_named_and_only_its_pods_are_slow(team: str
 
     (report,) = reports
     assert "Tired" in report
-    assert reuse.reused == 2
+    assert reuse.reused == 3
     assert reuse.unsigned == {("Tired", "broken"): 4}
 
 
@@ -202,9 +202,7 @@ def test_failures_of_pods_that_are_tried_again_do_not_pile_up() -> None:
 def test_the_share_of_one_pod_per_node_means_the_same(spec: dict[str, object]) -> None:
     shares = []
     for reuse in (True, False):
-        engine = Engine(
-            configuration(), REGISTRY, ClassSettings(reuse, reuse, waits_for_second=False)
-        )
+        engine = Engine(configuration(), REGISTRY, ClassSettings(reuse, reuse))
         places = study_places(engine)["default-scheduler"]
         for at in range(6):
             engine.handle(Applied(node(f"n{at}", cpu=1)), 0.0)

@@ -91,7 +91,7 @@ def place(
 
     Some objects change later, every few decisions.
     """
-    settings = ClassSettings(classes=classes, batches=classes, waits_for_second=False)
+    settings = ClassSettings(classes=classes, batches=classes)
     config = config or default(known_plugins(REGISTRY))
     world = World(Engine(config, REGISTRY, settings))
     for each in items:

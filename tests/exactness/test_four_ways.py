@@ -109,13 +109,6 @@ def test_every_way_decides_the_same(seed: int) -> None:
     run(seed, DEFAULT)
 
 
-@given(SEEDS)
-@trying(0.3)
-def test_pods_that_are_alike_in_part_only(seed: int) -> None:
-    """The first pod of a kind shares the answers of those plugins that sign it like others."""
-    run(seed, DEFAULT, waits_for_second=True)
-
-
 @pytest.mark.parametrize("raw", [{}, CONFIGURATIONS["a ratio"]], ids=["default", "a ratio"])
 @given(seed=SEEDS)
 @trying(0.06)

@@ -53,7 +53,7 @@ class Counting(Observer):
 def test_observers_change_no_decision(reuse: bool, seed: int) -> None:
     enabled = {"multiPoint": {"enabled": [{"name": each.name} for each in OUTSIDERS]}}
     using = configuration(profile(plugins=enabled) if seed % 2 else None, WITH_OUTSIDERS)
-    kept = ClassSettings(classes=reuse, batches=reuse, waits_for_second=False)
+    kept = ClassSettings(classes=reuse, batches=reuse)
     observers: list[Observer] = [Observations(), Restless(seed), Counting()]
     plain = Engine(using, WITH_OUTSIDERS, kept)
     observed = [Engine(using, WITH_OUTSIDERS, kept, observer) for observer in observers]

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 
 from moorage.cluster import Cluster
-from moorage.engine.classes.batch import Batch, Turns
 from moorage.framework.plugin import Filter, Plugin, Reduction, Rescore, Score
 from moorage.objects.pod import Pod
 from moorage.plugins import BUILTIN
@@ -93,73 +92,3 @@ def test_the_plugins_of_a_plain_pod_answer_row_by_row() -> None:
     assert {"NodeResourcesFit", "NodeResourcesBalancedAllocation"} <= rescoring
     for kind in RESCORING:
         assert kind.reduces is not Reduction.EVERYTHING
-
-
-# The ranking
-
-TOTALS = st.integers(-3, 3)
-
-
-@st.composite
-def rankings(draw: st.DrawFn) -> tuple[dict[int, int], list[int], int]:
-    """Totals of some rows, all rows in their visit order, and where the search starts."""
-    count = draw(st.integers(1, 8))
-    order = draw(st.permutations(range(count)))
-    totals = draw(st.dictionaries(st.integers(0, count - 1), TOTALS))
-    return totals, order, draw(st.integers(0, count - 1))
-
-
-def ranked(totals: dict[int, int], order: list[int], start: int = 0) -> Batch:
-    rows = np.array(sorted(totals), np.intp)
-    numbers = np.array([totals[row] for row in sorted(totals)], np.int64)
-    return Batch(rows, numbers, Turns.of(np.array(order, np.intp), len(order), start))
-
-
-def best(totals: dict[int, int], order: list[int], start: int) -> int | None:
-    turns = order[start:] + order[:start]
-    return min(totals, key=lambda row: (-totals[row], turns.index(row)), default=None)
-
-
-@given(rankings(), st.lists(st.tuples(st.integers(0, 7), st.none() | TOTALS), max_size=40))
-def test_the_ranking_is_a_sort(
-    rows: tuple[dict[int, int], list[int], int], changes: list[tuple[int, int | None]]
-) -> None:
-    """After any changes, the best row is the one that sorting would put first."""
-    totals, order, start = rows
-    ranking = ranked(totals, order, start)
-    assert ranking.best() == best(totals, order, start)
-    for row, total in changes:
-        if row >= len(order):
-            continue
-        if total is None:
-            totals.pop(row, None)
-            ranking.drop(row)
-        else:
-            totals[row] = total
-            ranking.put(row, total)
-        assert ranking.best() == best(totals, order, start)
-
-
-def test_a_row_that_returns_is_ranked_again() -> None:
-    ranking = ranked({0: 5, 1: 5}, [1, 0])
-
-    assert ranking.best() == 1
-    ranking.put(1, 3)
-    assert ranking.best() == 0
-    ranking.drop(0)
-    assert ranking.best() == 1
-    ranking.put(0, 5)
-    ranking.put(1, 5)
-    assert ranking.best() == 1
-
-
-def test_a_ranking_wears_out() -> None:
-    ranking = ranked({0: 0}, [0])
-
-    for total in range(1, 50):
-        ranking.put(0, total)
-    assert ranking.changes_left >= 0, "a ranking of few rows lasts as long"
-    for total in range(50, 100):
-        ranking.put(0, total)
-    assert ranking.changes_left < 0
-    assert ranking.best() == 0

@@ -61,7 +61,7 @@ def test_the_gates_say_what_is_reused(classes: bool, batches: bool) -> None:
 
     paths = engine.classes["default-scheduler"].statistics.paths
     served = DecisionPath.BATCH if batches else DecisionPath.COLUMNS
-    expected = {DecisionPath.FIRST: 2, served: 2} if classes or batches else {DecisionPath.OFF: 4}
+    expected = {DecisionPath.FIRST: 1, served: 3} if classes or batches else {DecisionPath.OFF: 4}
     assert paths == expected
 
 
@@ -100,13 +100,13 @@ def test_a_difference_is_told_ends_reuse_and_does_not_count(
     statistics = engine.classes["default-scheduler"].statistics
 
     assert places == ["n0", "n0", "", ""]
-    assert (statistics.verified, statistics.differences) == (1, 1)
+    assert (statistics.verified, statistics.differences) == (2, 1)
     assert not engine.classes["default-scheduler"].is_on
     assert statistics.paths[DecisionPath.OFF] == 1
 
 
 @pytest.mark.parametrize(
-    ("share", "verified"), [(0.0, range(1)), (0.5, range(8, 32)), (1.0, range(38, 39))]
+    ("share", "verified"), [(0.0, range(1)), (0.5, range(8, 32)), (1.0, range(39, 40))]
 )
 def test_a_share_of_decisions_is_verified(share: float, verified: range) -> None:
     engine = engine_of(ClassSettings(verify_share=share))

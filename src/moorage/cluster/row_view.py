@@ -5,7 +5,7 @@ A `RowView` is an array with a value per row. A `LogReader` is for what is no su
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -17,11 +17,16 @@ from .nodes import Nodes, Rows
 
 S = TypeVar("S", bound=np.generic)
 
-# More changes than this are read as columns, and more rows are computed together: one by one would
-# take longer.
-_ONE_BY_ONE = 64
+# More changes than this are read as columns: one by one would take longer.
+_MOST_SINGLE = 64
+
+# More rows than this are computed together.
+_ONE_BY_ONE = 16
 
 _MEMBERSHIP = int(Change.MEMBERSHIP)
+
+# A generation before all that are in the log.
+_NEVER = -1
 
 
 class Changed(NamedTuple):
@@ -32,13 +37,31 @@ class Changed(NamedTuple):
     #: The kinds of change of the whole cluster, and all kinds in one number.
     everywhere: int
     union: int
+    #: The generation of the last look.
+    since: int
 
     @classmethod
-    def of(cls, rows: dict[int, int], everywhere: int = 0) -> Changed:
-        return cls(rows, everywhere, everywhere | unite(rows.values()))
+    def of(cls, rows: dict[int, int], everywhere: int, since: int) -> Changed:
+        return cls(rows, everywhere, everywhere | unite(rows.values()), since)
 
 
-_NOTHING = Changed.of({})
+def find_changes(log: ChangeLog, generation: int) -> Changed | None:
+    """Returns what changed after a generation, or None if the log has dropped some of it."""
+    newest = log.newest
+    if log.generation - generation == 1 and newest is not None and newest[0] != EVERYWHERE:
+        # Most readers see one placement at a time.
+        return Changed({newest[0]: newest[1]}, 0, newest[1], generation)
+    if generation == log.generation:
+        return Changed({}, 0, 0, generation)
+    if log.generation - generation > _MOST_SINGLE:
+        many = log.gather(generation)
+        return None if many is None else Changed.of(many.by_row(), many.everywhere, generation)
+    rows = log.since(generation)
+    return None if rows is None else Changed.of(rows, rows.pop(EVERYWHERE, 0), generation)
+
+
+#: Everything may have changed.
+EVERYTHING = Changed({}, int(Change.ALL), int(Change.ALL), _NEVER)
 
 
 class LogReader:
@@ -67,17 +90,12 @@ class LogReader:
 
     def read(self) -> Changed | None:
         """Returns what changed since the last look, or None if the log has dropped some of it."""
-        log, generation = self.log, self._generation
-        self._generation = now = log.generation
-        newest = log.newest
-        if now - generation == 1 and newest is not None and newest[0] != EVERYWHERE:
-            # Most readers see one placement at a time.
-            return Changed({newest[0]: newest[1]}, 0, newest[1])
-        return self._find(generation)
+        generation, self._generation = self._generation, self.log.generation
+        return find_changes(self.log, generation)
 
     def peek(self) -> Changed | None:
         """Returns what `read` does. The next look will see the same changes again."""
-        return self._find(self._generation)
+        return find_changes(self.log, self._generation)
 
     def peek_kinds(self) -> int | None:
         """Returns the kinds of all changes since the last look: faster than to find their rows."""
@@ -86,16 +104,6 @@ class LogReader:
     def skip(self) -> None:
         """Leaves out what changed until now."""
         self._generation = self.log.generation
-
-    def _find(self, generation: int) -> Changed | None:
-        log = self.log
-        if generation == log.generation:
-            return _NOTHING
-        if log.generation - generation > _ONE_BY_ONE:
-            many = log.gather(generation)
-            return None if many is None else Changed.of(many.by_row(), many.everywhere)
-        rows = log.since(generation)
-        return None if rows is None else Changed.of(rows, rows.pop(EVERYWHERE, 0))
 
 
 class Follower(Protocol):
@@ -114,20 +122,21 @@ class RowView(Generic[S]):
         used = RowView(nodes, Change.REQUESTED, lambda rows: nodes.requested[0, rows])
         used.current()[row]
 
-    `compute` is asked about rows that have changed in one of some ways. It is asked about all rows
-    after a change of the whole cluster of such a kind, when nodes come or go, and when the log has
-    dropped some changes.
+    `compute` is asked about rows that have changed in one of some ways, and about those where a
+    node came or went. It is asked about all rows after a change of the whole cluster of such a
+    kind, and when the log has dropped some changes.
     """
 
     __slots__ = (
-        "_compute",
-        "_compute_row",
+        "__weakref__",
         "_followers",
+        "_functions",
         "_generation",
-        "_kinds",
         "_log",
-        "_nodes",
         "_values",
+        "kinds",
+        "nodes",
+        "reaching",
         "values",
     )
 
@@ -140,20 +149,28 @@ class RowView(Generic[S]):
     ) -> None:
         """Computes all values. `compute_row` is a faster way to compute that of one row."""
         assert nodes.changes is not None, "what-if rows have no log"
-        self._nodes = nodes
+        self.nodes = nodes
         self._log = nodes.changes
-        self._kinds = int(kinds) | _MEMBERSHIP
-        self._compute = compute
-        self._compute_row = compute_row or self._compute_alone
+        #: The kinds of change that can alter values.
+        self.kinds = int(kinds)
+        #: Those that may reach all rows, wherever they are.
+        self.reaching = 0
+        self._functions = compute, compute_row
         self._followers: list[Follower] = []
         self._generation = 0
         self._values: NDArray[S]
-        self._renew()
+        self.renew()
 
     def current(self) -> NDArray[S]:
-        """Returns all values, read-only, in the same array unless nodes come or go."""
-        if self._generation != self._log.generation:
-            self._catch_up()
+        """Returns all values, read-only, in the same array unless nodes come."""
+        log, generation = self._log, self._generation
+        if generation != log.generation:
+            many = log.generation - generation > _MOST_SINGLE
+            kinds = log.unite_since(generation) if many else None
+            if kinds is not None and not kinds & (self.kinds | _MEMBERSHIP):
+                self._generation = log.generation
+            else:
+                self._take(find_changes(log, generation))
         return self.values
 
     def follow(self, follower: Follower) -> None:
@@ -161,45 +178,97 @@ class RowView(Generic[S]):
         self._followers.append(follower)
         follower.renew(self.current())
 
-    def _catch_up(self) -> None:
-        log, generation = self._log, self._generation
-        if log.generation - generation > _ONE_BY_ONE:
-            self._catch_up_together(generation)
-            return
-        changed = log.since(generation)
-        if changed is None or changed.get(EVERYWHERE, 0) & self._kinds:
-            self._renew()
-            return
-        self._generation = log.generation
-        for row, kinds in changed.items():
-            if kinds & self._kinds and row != EVERYWHERE:
-                before, after = self._values.item(row), self._compute_row(row)
-                if before != after:
-                    self._values[row] = after
-                    for each in self._followers:
-                        each.move(row, before, after)
+    def unfollow(self, follower: Follower) -> None:
+        """Reports no more values to a follower."""
+        self._followers.remove(follower)
 
-    def _catch_up_together(self, generation: int) -> None:
-        changed = self._log.gather(generation)
-        if changed is None or changed.everywhere & self._kinds:
-            self._renew()
-            return
-        self._generation = self._log.generation
-        rows = changed.rows[changed.kinds & self._kinds != 0]
-        if len(rows):
-            self._values[rows] = self._compute(rows)
-            self._report_all()
+    def take(self, changed: Changed) -> None:
+        """Brings the values up to date, given what changed since some time until now.
 
-    def _renew(self) -> None:
-        self._generation = self._log.generation
-        self._values = np.array(self._compute(self._nodes.everything))
+        The caller knows that nothing that alters values changed before that time and after the
+        view was brought up to date.
+        """
+        if _NEVER < self._generation <= changed.since:
+            self._take(changed)
+        else:
+            self.current()
+
+    def reaches_all(self, union: int) -> bool:
+        """Returns whether changes of some kinds, wherever they are, reach the values of all rows.
+
+        It is asked about the kinds that are `reaching`.
+        """
+        return True
+
+    def compute(self, rows: Rows) -> NDArray[S]:
+        """Returns the present values of some rows."""
+        return self._functions[0](rows)
+
+    def compute_row(self, row: int) -> Any:
+        """Returns the present value of a row."""
+        quick = self._functions[1]
+        return self.compute_alone(row) if quick is None else quick(row)
+
+    def compute_alone(self, row: int) -> Any:
+        """Returns the present value of a row, which may have no node."""
+        return self.compute(np.array([row])).item(0)
+
+    def renew(self) -> None:
+        """Computes all values."""
+        self._generation = _NEVER
+        self._values = np.array(self.compute(self.nodes.everything))
         #: The values as of the last call of `current`.
         self.values = freeze(self._values)
+        self._generation = self._log.generation
         self._report_all()
+
+    def _take(self, changed: Changed | None) -> None:
+        # Unless all goes well, the values are out of date.
+        self._generation = _NEVER
+        if changed is None:
+            self.renew()
+            return
+        rows, everywhere, union, _ = changed
+        kinds = self.kinds
+        reaching = union & self.reaching
+        if everywhere & kinds & ~_MEMBERSHIP or (reaching and self.reaches_all(reaching)):
+            self.renew()
+            return
+        if everywhere & _MEMBERSHIP:
+            self._grow()
+        kinds |= _MEMBERSHIP
+        if len(rows) > _ONE_BY_ONE:
+            self._take_together([row for row, each in rows.items() if each & kinds])
+        else:
+            for row, each in rows.items():
+                if each & kinds:
+                    self._take_row(row, each)
+        self._generation = self._log.generation
+
+    def _take_row(self, row: int, kinds: int) -> None:
+        before = self._values.item(row)
+        # A quick answer needs a node there.
+        after = self.compute_alone(row) if kinds & _MEMBERSHIP else self.compute_row(row)
+        if before != after:
+            self._values[row] = after
+            for follower in self._followers:
+                follower.move(row, before, after)
+
+    def _take_together(self, rows: Sequence[int]) -> None:
+        if len(rows):
+            at = np.array(rows)
+            self._values[at] = self.compute(at)
+            self._report_all()
+
+    def _grow(self) -> None:
+        """Makes room for rows that came; all of them are among the changed rows."""
+        count = self.nodes.count(self.nodes.everything)
+        if count != len(self._values):
+            grown = np.zeros(count, self._values.dtype)
+            grown[: len(self._values)] = self._values
+            self._values, self.values = grown, freeze(grown)
+            self._report_all()
 
     def _report_all(self) -> None:
         for each in self._followers:
             each.renew(self.values)
-
-    def _compute_alone(self, row: int) -> Any:
-        return self._compute(np.array([row])).item(0)

@@ -233,6 +233,16 @@ def ask_score(
         raise make_plugin_error(SCORING, plugin, error) from error
 
 
+def ask_rescore(
+    plugin: Score[Any], prepared: Any, nodes: Nodes, row: RowFacts, scores: Scores
+) -> Rescore:
+    """Returns whether the plugin has updated the number of one row."""
+    try:
+        return plugin.rescore(prepared, nodes, row, scores)
+    except Exception as error:
+        raise make_plugin_error(SCORING, plugin, error) from error
+
+
 def ask_levels(
     plugin: Score[Any], prepared: Any, nodes: Nodes, ask: Caller = call_plainly
 ) -> Levels | None:

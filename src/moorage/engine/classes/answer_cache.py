@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 from .statistics import Flush, Statistics
@@ -13,17 +13,20 @@ MOST_BYTES = 128 * 2**20
 
 
 class Key(NamedTuple):
-    """The owner of answers: a profile, a signature and, for failures, a priority."""
+    """The owner of answers: a profile, what its plugins are asked, and a priority of failures."""
 
     profile: str
-    signature: int
+    of: Hashable
     priority: int | None = None
 
 
-class _Entry(NamedTuple):
-    value: Any
-    size: int
-    statistics: Statistics
+class _Entry:
+    __slots__ = ("is_used", "size", "statistics", "value")
+
+    def __init__(self, value: Any, size: int, statistics: Statistics) -> None:
+        self.value, self.size, self.statistics = value, size, statistics
+        #: Whether it was used since the last sweep.
+        self.is_used = True
 
 
 class AnswerCache:
@@ -51,6 +54,7 @@ class AnswerCache:
         entry = self._entries.get(key)
         if entry is None:
             return None
+        entry.is_used = True
         if key is not self._last:
             self._entries.move_to_end(key)
             self._last = key
@@ -72,10 +76,13 @@ class AnswerCache:
         for key in classes[: max(0, len(classes) - most)]:
             self._drop(key, Flush.FULL)
 
-    def keep_only(self, profile: str, signatures: Collection[int]) -> None:
-        """Drops the values of a profile for other signatures."""
+    def sweep(self, profile: str) -> None:
+        """Drops the values of a profile that were not used since the last sweep."""
         for key in self.keys_of(profile):
-            if key.signature not in signatures:
+            entry = self._entries[key]
+            if entry.is_used:
+                entry.is_used = False
+            else:
                 self._drop(key, Flush.UNUSED)
 
     def forget(self, profile: str) -> None:
@@ -97,6 +104,7 @@ class AnswerCache:
         if entry is not None:
             self.bytes -= entry.size
             self.failures -= key.priority is not None
+            entry.value.close()
 
     def _drop(self, key: Key, why: Flush) -> None:
         statistics = self._entries[key].statistics

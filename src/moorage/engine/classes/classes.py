@@ -5,8 +5,7 @@ The decision is always the one that `cycle.decide` would make.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 from zlib import crc32
@@ -20,7 +19,6 @@ from moorage.engine.actions import Report
 from moorage.engine.cycle import Found, Window, conclude, decide
 from moorage.framework.attempt import Failed, PreFiltered
 from moorage.framework.observe import FILTER, PointTimer
-from moorage.framework.plugin import Plugin
 from moorage.framework.plugin_fence import make_error
 from moorage.framework.points import fits_on, pre_filter
 from moorage.framework.profile import Profile
@@ -29,12 +27,12 @@ from moorage.objects.pod import Pod
 from moorage.queue.queued_pod import SharedFailure
 
 from .answer_cache import MOST_BYTES, AnswerCache, Key
+from .answers import Answers, Unserved
 from .failures import Failures
-from .parts import Unserved
-from .pod_class import ALIKE, PodClass
+from .pod_class import PodClass
 from .row_choice import RowChoice
 from .siblings import Siblings
-from .signature import SharedPart, Signer
+from .signature import Asks, Signer, Unsigned
 from .statistics import DecisionPath, Flush, Statistics
 
 T = TypeVar("T")
@@ -51,10 +49,6 @@ _NOT_FOR_OTHERS = (
 )
 
 
-# A class that others share makes so many decisions before a class is made for like pods alone.
-_WORTH_A_CLASS = 8
-
-
 @dataclass(frozen=True, slots=True)
 class ClassSettings:
     """What is reused, how much of it is kept, and which share of decisions is verified."""
@@ -66,8 +60,6 @@ class ClassSettings:
     verify_share: float = 0.0
     #: The answers of all profiles take at most so many bytes.
     most_bytes: int = MOST_BYTES
-    #: Whether a class is made only for the second of like pods: many pods are like no other.
-    waits_for_second: bool = True
 
 
 class Classes:
@@ -97,11 +89,7 @@ class Classes:
         #: The plugins that raised where answers are reused.
         self._broke: set[str] = set()
         self._break: BaseException | None = None
-        #: The signatures of pods that were decided since the last sweep, each with the uid of the
-        #: first such pod.
-        self._asked: dict[int, str] = {}
-        #: How many of their decisions a class of pods that are alike in part made, by signature.
-        self._decided_in_part: Counter[int] = Counter()
+        self._answers = Answers(cluster.nodes, profile.observer)
         self._choice = RowChoice(profile, cluster, batches=settings.batches)
         self._siblings = Siblings(self._signer, self.statistics)
         #: The key of the last class, kept because like pods mostly follow each other.
@@ -123,14 +111,16 @@ class Classes:
     def forget(self) -> None:
         """Forgets all answers, because the state that they were found from is gone."""
         self._cache.forget(self._profile.name)
+        self._answers.forget()
         self._signer.forget()
         self._choice.forget()
 
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         """Returns the decision for a pod: that of `cycle.decide`, mostly with less work."""
-        signature = self._sign(pod)
+        asks = self._ask(pod)
+        signature = None if asks is None else asks.number
         self._count(signature, pod)
-        path, outcome = self._ask_class(signature, pod, window)
+        path, outcome = self._ask_class(asks, pod, window)
         if outcome is None:
             outcome = self._decide_alone(pod, window)
         elif self._settings.verify_share and (
@@ -141,7 +131,6 @@ class Classes:
         if self.on_decided is not None:
             self.on_decided(pod, signature, outcome)
         if signature is not None:
-            self._asked.setdefault(signature, pod.uid)
             if isinstance(outcome, Found):
                 self.statistics.placed(signature)
             # If a pod fits on none of some rows, it may still fit on others.
@@ -155,25 +144,25 @@ class Classes:
         return outcome
 
     def _ask_class(
-        self, signature: int | None, pod: Pod, window: Window
+        self, asks: Asks | None, pod: Pod, window: Window
     ) -> tuple[DecisionPath, Found | Failed | None]:
         """Returns how the pod is decided, and the decision if answers are reused for it."""
-        alone = self._why_alone(signature, pod, window)
-        if signature is None or (alone is not None and alone is not DecisionPath.NOMINATED):
+        alone = self._why_alone(asks, pod, window)
+        if asks is None or (alone is not None and alone is not DecisionPath.NOMINATED):
             return alone or DecisionPath.UNSIGNED, None
         try:
             if alone is not None:
-                return self._beside_nominated(signature, pod, window)
+                return self._beside_nominated(asks.number, pod, window)
             # Mostly no failures are kept, so nothing is looked up.
             look = window.rows is None and self._cache.failures
-            failed = self._failures.find(signature, pod) if look else None
+            failed = self._failures.find(asks.number, pod) if look else None
             if failed is not None:
                 return DecisionPath.FAILURE, failed
             if pod.spec.named_nodes is not None:
                 # No class is made for pods that name their nodes.
                 found = self._on_named(pod) if window.rows is None else None
                 return DecisionPath.NARROWED, found
-            return self._by_class(signature, pod, window)
+            return self._by_class(asks, pod, window)
         except (Unserved, BrokenRowsError):
             return DecisionPath.NARROWED, None
         except Exception as error:  # noqa: BLE001 - deciding alone can do without a class
@@ -181,11 +170,11 @@ class Classes:
             self._break = error
             return DecisionPath.BROKEN, None
 
-    def _why_alone(self, signature: int | None, pod: Pod, window: Window) -> DecisionPath | None:
+    def _why_alone(self, asks: Asks | None, pod: Pod, window: Window) -> DecisionPath | None:
         """Returns how a pod is decided for which no class is used; None if one may be used."""
         if not self.is_on:
             return DecisionPath.OFF
-        if signature is None:
+        if asks is None:
             return DecisionPath.UNSIGNED
         if (window.percentage and window.percentage < 100) or not self._profile.score:
             return DecisionPath.SAMPLING
@@ -220,15 +209,16 @@ class Classes:
         self, pod: Pod, window: Window, read: Callable[[PodClass], T]
     ) -> tuple[PodClass, T, DecisionPath] | None:
         """Returns the class of a pod, what `read` returns for it, and whether it existed before."""
-        signature = self._sign(pod)
-        if signature is None or self._why_alone(signature, pod, window) is not None:
+        asks = self._ask(pod)
+        if asks is None or self._why_alone(asks, pod, window) is not None:
             return None
         if pod.spec.named_nodes is not None:
             return None
-        key = Key(self._profile.name, signature)
+        key = Key(self._profile.name, asks.shared)
         known: PodClass | None = self._cache.find(key)
         try:
-            kept = self._bring_up_to_date(key, known, pod)
+            kept = self._bring_up_to_date(key, known, pod, asks)
+            self._choice.rank(kept, window)
             answer = read(kept)
         except BaseException as error:
             self._cache.discard(key)
@@ -236,28 +226,25 @@ class Classes:
                 raise
             self._break = None if isinstance(error, Unserved | BrokenRowsError) else error
             return None
-        self._asked.setdefault(signature, pod.uid)
         return kept, answer, DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
 
     def sweep(self) -> None:
         """Drops the classes that had no pod since the last sweep, with their failures."""
-        asked, self._asked = self._asked, {}
-        self._decided_in_part.clear()
-        self._cache.keep_only(self._profile.name, asked)
+        self._cache.sweep(self._profile.name)
         self._signer.sweep()
 
     def find_alike(self, pod: Pod) -> SharedFailure | None:
         """Returns what a failed pod shares with pods that fail whenever it does, or None."""
         return self._signer.find_alike(pod, self._cluster.nodes)
 
-    def _sign(self, pod: Pod) -> int | None:
-        """Returns the number that like pods share; None for a pod that is decided alone."""
-        signature = self._signer.sign(pod, self._cluster.nodes)
-        if isinstance(signature, int):
-            return signature
-        self._break = signature.error
-        if signature.why is not None:
-            self.statistics.unsigned[signature.plugin, signature.why] += 1
+    def _ask(self, pod: Pod) -> Asks | None:
+        """Returns what plugins are asked about a pod; None for a pod that is decided alone."""
+        asks = self._signer.ask(pod, self._cluster.nodes)
+        if not isinstance(asks, Unsigned):
+            return asks
+        self._break = asks.error
+        if asks.why is not None:
+            self.statistics.unsigned[asks.plugin, asks.why] += 1
         return None
 
     def _count(self, signature: int | None, pod: Pod) -> None:
@@ -355,24 +342,14 @@ class Classes:
     # Classes
 
     def _by_class(
-        self, signature: int, pod: Pod, window: Window
+        self, asks: Asks, pod: Pod, window: Window
     ) -> tuple[DecisionPath, Found | Failed | None]:
         key = self._key
-        if key.signature != signature:
-            key = self._key = Key(self._profile.name, signature)
+        if key.of != asks.shared:
+            key = self._key = Key(self._profile.name, asks.shared)
         known: PodClass | None = self._cache.find(key)
-        own = ALIKE
-        if known is None and self._settings.waits_for_second:
-            shared = self._find_shared(signature, pod)
-            if shared is not None:
-                key, own = Key(self._profile.name, shared.number), shared.own
-                self._key = key
-                known = self._cache.find(key)
-            elif self._is_alone_so_far(signature, pod):
-                # Making a class takes longer than a decision.
-                return DecisionPath.FIRST, None
         try:
-            kept = self._bring_up_to_date(key, known, pod, own)
+            kept = self._bring_up_to_date(key, known, pod, asks)
             nowhere = _COLUMNS, None
             path, row = nowhere if kept.fits_nowhere else self._choice.choose(kept, pod, window)
         except BaseException:
@@ -419,56 +396,21 @@ class Classes:
         kept.failed = failed
         return failed
 
-    def _find_shared(self, signature: int, pod: Pod) -> SharedPart | None:
-        """Returns what a pod without a class shares with pods that are like it in part.
-
-        None if there was no such pod since the last sweep, or if a class of its own is worth more.
-        """
-        shared = self._signer.find_shared(signature)
-        if shared is None:
-            return None
-        if not self._is_alone_so_far(signature, pod):
-            key = Key(self._profile.name, shared.number)
-            if self._decided_in_part[signature] >= _WORTH_A_CLASS or self._cache.find(key) is None:
-                return None
-        elif self._is_alone_so_far(shared.number, pod):
-            self._asked.setdefault(shared.number, pod.uid)
-            return None
-        self._decided_in_part[signature] += 1
-        return shared
-
-    def _is_alone_so_far(self, signature: int, pod: Pod) -> bool:
-        """Returns whether no other pod of this signature was decided since the last sweep."""
-        return self._asked.get(signature, pod.uid) == pod.uid
-
-    def _bring_up_to_date(
-        self,
-        key: Key,
-        known: PodClass | None,
-        pod: Pod,
-        own: Mapping[Plugin, Hashable] = ALIKE,
-    ) -> PodClass:
+    def _bring_up_to_date(self, key: Key, known: PodClass | None, pod: Pod, asks: Asks) -> PodClass:
         """Returns the class brought up to date, or a new one if there is none."""
-        if known is None:
-            made = self._make(pod, own)
-            self._cache.put(key, made, made.size, self.statistics)
-            return made
-        size = known.size
-        if self._settings.classes or self._is_explained(known):
-            known.refresh(pod, own)
-        else:
+        if known is not None and (self._settings.classes or self._is_explained(known)):
+            known.refresh(pod, asks)
+            return known
+        if known is not None:
             self.statistics.flushes[Flush.INTERRUPTED] += 1
-            known.rebuild(pod, own)
-        if known.size != size:
-            self._cache.put(key, known, known.size, self.statistics)
-        return known
-
-    def _make(self, pod: Pod, own: Mapping[Plugin, Hashable]) -> PodClass:
+            self._cache.discard(key)
         if self._settings.most_classes is not None:
             self._cache.keep_most(self._profile.name, self._settings.most_classes - 1)
         began = self._clock()
-        made = PodClass(self._profile, pod, self._cluster, self.statistics, own)
-        self._observer.answers_stored(self._profile.name, began)
+        profile, cluster = self._profile, self._cluster
+        made = PodClass(profile, pod, cluster, self.statistics, self._answers, asks)
+        self._observer.answers_stored(profile.name, began)
+        self._cache.put(key, made, made.size, self.statistics)
         return made
 
     def _is_explained(self, kept: PodClass) -> bool:

@@ -137,6 +137,9 @@ class KnownFailure:
             self.crowded.clear()
         self.crowded[figures] = answers
 
+    def close(self) -> None:
+        """Called when the failure is dropped: it follows nothing."""
+
     @property
     def is_of_all_rows(self) -> bool:
         """Whether every row was asked about, so that changed rows can be asked about again."""

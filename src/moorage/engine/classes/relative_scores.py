@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Cluster, Rows
+from moorage.cluster import Change, Cluster, Rows, Scope
+from moorage.cluster.changes import unite
 from moorage.framework.calls import (
     ask_levels,
     ask_normalize,
@@ -18,13 +20,54 @@ from moorage.framework.calls import (
     find_occurring,
 )
 from moorage.framework.observe import SCORE, Caller, make_caller
-from moorage.framework.plugin import Plugin, PreScore, Score, Scores
+from moorage.framework.plugin import Levels, Plugin, PreScore, Reduction, Score, Scores
 from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 
-from .batch import DomainBatch
-from .parts import RelativeAnswer, RelativeScore, ignores_feasible_rows, may_find_levels
-from .scores import ClassScores
+_ALWAYS = int(Change.ALL)
+
+
+@dataclass(slots=True)
+class RelativeScore:
+    """A score plugin whose numbers depend on which rows are feasible. It is asked for every pod."""
+
+    plugin: Score[Any]
+    watch: int
+    weight: int
+    #: Whether the plugin prepares something for a pod.
+    prepares: bool
+    #: Whether it may add something for such pods.
+    is_active: bool = True
+    #: Whether it was not asked about the last pod, which fits nowhere.
+    is_due: bool = False
+
+
+class RelativeAnswer(NamedTuple):
+    """What a relative score has prepared for a pod, and its levels if it found any."""
+
+    score: RelativeScore
+    prepared: Any
+    levels: Levels | None
+
+
+def ignores_feasible_rows(plugin: Score[Any]) -> bool:
+    """Returns whether a score plugin skips itself independently of which rows are feasible.
+
+    A plugin that does not declare what it reads has not promised that.
+    """
+    return plugin.reads != Change.ALL
+
+
+def is_kept(plugin: Score[Any]) -> bool:
+    """Returns whether the raw numbers of a score plugin are kept for all pods of a class.
+
+    They are kept if they do not depend on which rows are feasible.
+    """
+    if plugin.reduces is Reduction.NOTHING:
+        is_own = True
+    else:
+        is_own = plugin.reduces is Reduction.LARGEST and plugin.scope is Scope.ROW
+    return is_own and (ignores_feasible_rows(plugin) or not isinstance(plugin, PreScore))
 
 
 class RelativeScores:
@@ -35,29 +78,31 @@ class RelativeScores:
         self._cluster = cluster
         self._nodes = cluster.nodes
         self._scores: list[RelativeScore] = []
+        #: The changes after which they are asked again.
+        self.watch = 0
+        #: Whether one of them may add something for the pod at hand.
+        self.has_active = False
 
     def __iter__(self) -> Iterator[RelativeScore]:
         return iter(self._scores)
 
-    def count_active(self) -> int:
-        """Returns how many of the scores may add something for such pods."""
-        return sum([score.is_active for score in self._scores])
+    def _look(self) -> None:
+        """Notes what the scores watch, and whether any of them may add something."""
+        self.watch = unite(_ALWAYS if each.is_due else each.watch for each in self._scores)
+        self.has_active = any(each.is_active for each in self._scores)
 
-    def add(self, plugin: Score[Any], watch: int, weight: int, pod: Pod) -> None:
+    def add(self, plugin: Score[Any], weight: int, pod: Pod) -> None:
         """Adds a score, which is asked whether it may add something for a pod."""
-        prepares, levels = isinstance(plugin, PreScore), may_find_levels(plugin)
-        score = RelativeScore(plugin, watch, weight, prepares, levels)
+        watch = ask_watch(plugin, pod, self._nodes)
+        score = RelativeScore(plugin, watch, weight, isinstance(plugin, PreScore))
         score.is_active = self._may_add(score, pod)
         self._scores.append(score)
+        self._look()
 
     def refresh(
         self, pod: Pod, union: int, unlike: Sequence[Plugin], *, fits_nowhere: bool
-    ) -> bool:
-        """Asks the scores again that read such changes, or tell the pod from the last one.
-
-        Returns whether they watch the same as before, and the same of them are active.
-        """
-        is_same = True
+    ) -> None:
+        """Asks the scores again that read such changes, or tell the pod from the last one."""
         for score in self._scores:
             is_unlike = score.is_due or score.plugin in unlike
             if score.watch & union or is_unlike:
@@ -65,13 +110,11 @@ class RelativeScores:
                 score.is_due = fits_nowhere
                 if fits_nowhere:
                     continue
-                watched, was_active = score.watch, score.is_active
                 score.watch = ask_watch(score.plugin, pod, self._nodes)
                 # An active score is asked for every pod, and `ask` notes when it skips.
-                stays = was_active and not is_unlike
+                stays = score.is_active and not is_unlike
                 score.is_active = stays or self._may_add(score, pod)
-                is_same &= score.watch == watched and score.is_active == was_active
-        return is_same
+        self._look()
 
     def _may_add(self, score: RelativeScore, pod: Pod) -> bool:
         """Returns whether a score may add something for such pods."""
@@ -92,12 +135,11 @@ class RelativeScores:
             if score.prepares:
                 prepared = ask_pre_score(plugin, pod, self._nodes, feasible)
             if prepared is not None:
-                levels = (
-                    ask_levels(plugin, prepared, self._nodes, ask) if score.has_levels else None
-                )
+                levels = ask_levels(plugin, prepared, self._nodes, ask)
                 answers.append(RelativeAnswer(score, prepared, levels))
             elif ignores_feasible_rows(plugin):
                 score.is_active = False
+                self._look()
         return answers
 
     def add_up(self, answers: Sequence[RelativeAnswer], rows: Rows) -> Scores:
@@ -124,18 +166,3 @@ class RelativeScores:
         numbers[occurring] = normal * score.weight
         added: Scores = numbers.take(places)
         return added
-
-    def choose_by_level(
-        self, answers: Sequence[RelativeAnswer], scores: ClassScores, ranking: DomainBatch
-    ) -> int | None:
-        """Returns the best of all rows of a ranking; None if no ranking by levels is kept."""
-        levels = answers[0].levels if len(answers) == 1 else None
-        if levels is None or not levels.are_kept:
-            return None
-        score, prepared, _ = answers[0]
-        ranked = scores.rank_levels(ranking, levels.places, self._cluster.changes)
-        occurring = ranked.occurring
-        if not 0 <= occurring.item(0) <= occurring.item(-1) < len(levels.numbers):
-            return None
-        normal = ask_normalize(score.plugin, prepared, levels.numbers[occurring])
-        return ranked.best((normal * score.weight).tolist())

@@ -6,9 +6,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import NamedTuple
 
-from moorage.cluster import Nodes
+from moorage.cluster import Nodes, Scope
 from moorage.cluster.derived import Recent
 from moorage.engine.budget import is_ordinary
 from moorage.framework.calls import SIGNING, ask_sign, ask_skips
@@ -28,7 +27,7 @@ from moorage.objects.pod_spec import PodSpec
 from moorage.objects.selector import Selector
 from moorage.queue.queued_pod import SharedFailure
 
-from .parts import is_asked_anew
+from .relative_scores import is_kept
 from .statistics import Unsignable
 
 # Enough for the templates of a large cluster; beyond it, the oldest are signed anew.
@@ -51,17 +50,22 @@ class Unsigned:
 #: A pod with too many rules, which costs less to look at again than to keep.
 TOO_MANY_RULES = Unsigned()
 
-#: A number that like pods share.
-Signature = int | Unsigned
 
+class Asks:
+    """What plugins are asked about a pod. Pods about which all are asked the same are identical."""
 
-class SharedPart(NamedTuple):
-    """What pods share that differ only in what some plugins are asked about each of them."""
+    __slots__ = ("number", "own", "parts", "shared")
 
-    #: It stands for what all other plugins sign.
-    number: int
-    #: What these plugins sign.
-    own: Mapping[Plugin, Hashable]
+    def __init__(
+        self, number: int, shared: int, parts: Mapping[Plugin, Hashable], own: frozenset[Plugin]
+    ) -> None:
+        #: It stands for all parts.
+        self.number = number
+        #: It stands for the parts of plugins whose answers are summed for a class.
+        self.shared = shared
+        self.parts = parts
+        #: The parts of the others.
+        self.own = {plugin: parts[plugin] for plugin in own if plugin in parts}
 
 
 class _Parts:
@@ -69,8 +73,8 @@ class _Parts:
 
     __slots__ = ("_hash", "_parts")
 
-    def __init__(self, first: Hashable, parts: Iterable[Hashable]) -> None:
-        self._parts = first, *parts
+    def __init__(self, *parts: Hashable) -> None:
+        self._parts = parts
         self._hash = hash(self._parts)
 
     def __hash__(self) -> int:
@@ -78,10 +82,6 @@ class _Parts:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Parts) and self._parts == other._parts
-
-
-#: It tells the parts that pods share from whole signatures.
-_SHARED = "shared"
 
 
 class _BrokenSign(Exception):
@@ -92,11 +92,15 @@ class _BrokenSign(Exception):
         self.plugin = plugin
 
 
+#: Nothing is asked yet.
+NOTHING = Asks(0, 0, {}, frozenset())
+
+
 @dataclass(slots=True)
 class _SignedTemplate:
     """The signature of pods that share all signed parts."""
 
-    signature: Signature
+    asks: Asks | Unsigned
     #: Whether nobody has to be asked about each of them.
     is_whole: bool
     #: Its identity is part of the key, so that it stays alive.
@@ -116,6 +120,8 @@ class Signer:
         plugins = tuple(dict.fromkeys((*points, *(plugin for plugin, _ in profile.score))))
         signers = [(plugin, _signer_of(plugin)) for plugin in plugins]
         signing = tuple(signer for _, signer in signers if signer is not None)
+        #: Whom each of them speaks for.
+        self._plugins = {signer: plugin for plugin, signer in signers if signer is not None}
         #: The plugins that cannot sign: with any of them, no two pods are known to be alike.
         self.silent = tuple(plugin.name for plugin, signer in signers if signer is None)
         self._remembered = tuple(plugin for plugin in signing if plugin.signs is not None)
@@ -128,22 +134,24 @@ class Signer:
         #: The post-filters that may read what the others do not.
         self._seekers = tuple(each for each in profile.post_filter if not self._covers(each))
         self._known: Recent[Hashable, _SignedTemplate] = Recent(_MOST_REMEMBERED)
-        # A number stands for a signature, which is long and slow to compare.
+        # A number stands for parts, which are long and slow to compare.
         self._numbers: Recent[_Parts, int] = Recent(_MOST_REMEMBERED)
         self._given = 0
-        #: The remembered plugins that are asked about each pod.
-        self._asked_anew = frozenset(
-            each for each in self._remembered if is_asked_anew(each, profile)
-        )
-        #: What pods share, by the number of their signature.
-        self._shared: Recent[int, SharedPart] = Recent(_MOST_REMEMBERED)
+        self._asks: Recent[_Parts, Asks] = Recent(_MOST_REMEMBERED)
+        #: The plugins whose answers are not summed.
+        self._apart = frozenset(each for each in plugins if _is_apart(each, profile))
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Signature:
-        """Returns the signature of a pod by all plugins together."""
+    def sign(self, pod: Pod, nodes: Nodes) -> int | Unsigned:
+        """Returns a number that identical pods share."""
+        asks = self.ask(pod, nodes)
+        return asks if isinstance(asks, Unsigned) else asks.number
+
+    def ask(self, pod: Pod, nodes: Nodes) -> Asks | Unsigned:
+        """Returns what all plugins are asked about a pod."""
         if self.silent:
             return Unsigned(self.silent[0], Unsignable.SILENT)
         try:
-            return self._sign_with_all(pod, nodes)
+            return self._ask_all(pod, nodes)
         except _BrokenSign as broken:
             return Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)
 
@@ -159,7 +167,7 @@ class Signer:
             return self._find_alike_with_claims(pod, nodes)
         texts = self._texts(pod, nodes)
         known = self._known.find((id(pod.spec), pod.namespace, pod.node_name, pod.owner, texts))
-        if known is None or not known.fail_alike or not isinstance(known.signature, int):
+        if known is None or not known.fail_alike or isinstance(known.asks, Unsigned):
             return None
         return SharedFailure(self._find_origin(pod))
 
@@ -217,13 +225,6 @@ class Signer:
             return ()
         return tuple(name for name, part in ours.items() if part != theirs[name])
 
-    def find_shared(self, signature: int) -> SharedPart | None:
-        """Returns what pods of a signature share with others that are like them only in part.
-
-        None if some plugin is asked to sign each of them, or if none was signed lately.
-        """
-        return self._shared.find(signature)
-
     def forget(self) -> None:
         """Forgets all signatures, because what they were made from is gone."""
         self._known.clear()
@@ -232,9 +233,9 @@ class Signer:
         """Drops the templates that had no pod lately."""
         self._known.sweep()
         self._numbers.sweep()
-        self._shared.sweep()
+        self._asks.sweep()
 
-    def _sign_with_all(self, pod: Pod, nodes: Nodes) -> Signature:
+    def _ask_all(self, pod: Pod, nodes: Nodes) -> Asks | Unsigned:
         spec = pod.spec
         # Granted resources are told by no template.
         if pod.status.sizes:
@@ -244,34 +245,34 @@ class Signer:
         key = id(spec), pod.namespace, pod.node_name, pod.owner, self._texts(pod, nodes)
         known = self._find_current(key, pod, nodes)
         if known is not None:
-            signature = known.signature
-            return signature if known.is_whole else self._complete(signature, pod, nodes)
-        signature = self._sign_anew(pod, nodes)
-        if signature is not TOO_MANY_RULES and not self._is_long(pod):
-            self._known.put(key, self._make_entry(signature, pod, nodes))
-        return self._complete(signature, pod, nodes)
+            asks = known.asks
+            return asks if known.is_whole else self._complete(asks, pod, nodes)
+        asks = self._sign_anew(pod, nodes)
+        if asks is not TOO_MANY_RULES and not self._is_long(pod):
+            self._known.put(key, self._make_entry(asks, pod, nodes))
+        return self._complete(asks, pod, nodes)
 
-    def _sign_with_volumes(self, pod: Pod, nodes: Nodes) -> Signature:
+    def _sign_with_volumes(self, pod: Pod, nodes: Nodes) -> Asks | Unsigned:
         """Signs volumes anew, because claims change while pods wait; the rest is signed once."""
         if not is_ordinary(pod):
             return TOO_MANY_RULES
-        signature = self._sign_but_volumes(pod, nodes)
-        if isinstance(signature, int):
-            signature = self._number(self._reading_volumes, pod, nodes, signature)
-        return self._complete(signature, pod, nodes)
+        asks = self._sign_but_volumes(pod, nodes)
+        if isinstance(asks, Asks):
+            asks = self._add(self._reading_volumes, pod, nodes, asks)
+        return self._complete(asks, pod, nodes)
 
-    def _sign_but_volumes(self, pod: Pod, nodes: Nodes) -> Signature:
-        """Returns the signature by the plugins that do not read volumes."""
+    def _sign_but_volumes(self, pod: Pod, nodes: Nodes) -> Asks | Unsigned:
+        """Returns what the plugins are asked that do not read volumes."""
         template, texts = pod.spec.template, self._texts(pod, nodes)
         # One part more than for pods without volumes: fewer plugins have signed.
         key = id(template), pod.namespace, pod.node_name, pod.owner, texts, self._others
         known = self._find_current(key, pod, nodes)
         if known is not None:
-            return known.signature
-        signature = self._number(self._others, pod, nodes)
+            return known.asks
+        asks = self._add(self._others, pod, nodes, NOTHING)
         if template is not pod.spec and not self._is_long(pod):
-            self._known.put(key, self._make_entry(signature, pod, nodes))
-        return signature
+            self._known.put(key, self._make_entry(asks, pod, nodes))
+        return asks
 
     def _find_current(self, key: Hashable, pod: Pod, nodes: Nodes) -> _SignedTemplate | None:
         known = self._known.find(key)
@@ -279,11 +280,11 @@ class Signer:
             return known
         return known if self._is_current(known, pod, nodes) else None
 
-    def _complete(self, signature: Signature, pod: Pod, nodes: Nodes) -> Signature:
-        """Adds the signatures of plugins that are asked about every pod."""
-        if self._asked and isinstance(signature, int):
-            return self._number(self._asked, pod, nodes, signature, divides=False)
-        return signature
+    def _complete(self, asks: Asks | Unsigned, pod: Pod, nodes: Nodes) -> Asks | Unsigned:
+        """Adds the parts of plugins that are asked to sign every pod."""
+        if self._asked and isinstance(asks, Asks):
+            return self._add(self._asked, pod, nodes, asks)
+        return asks
 
     def _is_current(self, known: _SignedTemplate, pod: Pod, nodes: Nodes) -> bool:
         """Whether services and controllers say the same of such pods as when they were signed."""
@@ -295,12 +296,12 @@ class Signer:
         known.version = version
         return True
 
-    def _make_entry(self, signature: Signature, pod: Pod, nodes: Nodes) -> _SignedTemplate:
+    def _make_entry(self, asks: Asks | Unsigned, pod: Pod, nodes: Nodes) -> _SignedTemplate:
         siblings = nodes.workloads.siblings(pod) if self._parts.siblings else None
         is_whole = all(_skips(plugin, pod) for plugin in self._asked)
         version = nodes.workloads.version
         alike = is_whole and all(_skips(plugin, pod) for plugin in self._seekers)
-        return _SignedTemplate(signature, is_whole, pod.spec.template, siblings, version, alike)
+        return _SignedTemplate(asks, is_whole, pod.spec.template, siblings, version, alike)
 
     def _texts(self, pod: Pod, nodes: Nodes) -> Hashable:
         """Returns the labels and annotations that may tell pods of one template apart."""
@@ -315,52 +316,37 @@ class Signer:
         held = pod.annotations
         return sum(len(held.get(key, "")) for key in self._annotations) > _LONGEST_ANNOTATIONS
 
-    def _sign_anew(self, pod: Pod, nodes: Nodes) -> Signature:
+    def _sign_anew(self, pod: Pod, nodes: Nodes) -> Asks | Unsigned:
         if not is_ordinary(pod):
             return TOO_MANY_RULES
-        return self._number(self._remembered, pod, nodes)
+        return self._add(self._remembered, pod, nodes, NOTHING)
 
-    def _number(
-        self,
-        plugins: Sequence[Sign],
-        pod: Pod,
-        nodes: Nodes,
-        first: int | None = None,
-        *,
-        divides: bool = True,
-    ) -> Signature:
-        """Returns the number of a signature, given the number of its first part.
-
-        With `divides`, what such pods share with others is kept.
-        """
-        # It is asked for each time, so that it is kept for as long as it is needed.
-        shared = self._shared.get(first) if divides and first is not None else None
+    def _add(self, plugins: Sequence[Sign], pod: Pod, nodes: Nodes, first: Asks) -> Asks | Unsigned:
+        """Adds the parts of some plugins."""
         parts = _sign_parts(plugins, pod, nodes)
         if isinstance(parts, Unsigned):
             return parts
-        if first is not None and not any(part is not None for part in parts):
+        if first is not NOTHING and not any(part is not None for part in parts):
             # Nobody adds anything.
             return first
-        signature = self._give_number(_Parts(first, parts))
-        is_known = not divides or self._shared.find(signature) is not None
-        if not is_known and (first is None or shared is not None):
-            self._shared.put(signature, self._divide(plugins, parts, shared))
-        return signature
+        key = _Parts(first.number, *parts)
+        asks = self._asks.get(key)
+        if asks is None:
+            spoken_for = [self._plugins[each] for each in plugins]
+            by_plugin = {**first.parts, **dict(zip(spoken_for, parts, strict=True))}
+            asks = Asks(self._number(key), self._find_shared(by_plugin), by_plugin, self._apart)
+            self._asks.put(key, asks)
+        return asks
 
-    def _divide(
-        self, plugins: Sequence[Sign], parts: Sequence[Hashable], first: SharedPart | None
-    ) -> SharedPart:
-        """Returns what pods share with others, and what is their own, given the first part."""
-        number, own = (None, {}) if first is None else (first.number, dict(first.own))
-        common: list[Hashable] = []
-        for plugin, part in zip(plugins, parts, strict=True):
-            if plugin in self._asked_anew:
-                own[plugin] = part
-            else:
-                common.append(part)
-        return SharedPart(self._give_number(_Parts((_SHARED, plugins, number), common)), own)
+    def _find_shared(self, parts: Mapping[Plugin, Hashable]) -> int:
+        shared = (
+            (plugin, part)
+            for plugin, part in parts.items()
+            if part is not None and plugin not in self._apart
+        )
+        return self._number(_Parts(*shared))
 
-    def _give_number(self, key: _Parts) -> int:
+    def _number(self, key: _Parts) -> int:
         """Returns the number that stands for some parts."""
         number = self._numbers.get(key)
         if number is None:
@@ -388,6 +374,16 @@ def _signer_of(plugin: Plugin) -> Sign | None:
     if isinstance(plugin, NodeFilter | NodeScore) and plugin.pod_reads is not None:
         return TracedSign(plugin.name, plugin.pod_reads)
     return None
+
+
+def _is_apart(plugin: Plugin, profile: Profile) -> bool:
+    """Returns whether all answers of a plugin depend on other rows, so that none is summed."""
+    filters, scores = plugin in profile.filter, [each for each, _ in profile.score]
+    if not filters and (plugin in profile.pre_filter or plugin not in scores):
+        return False
+    if filters and plugin.scope is Scope.ROW:
+        return False
+    return not any(each is plugin and is_kept(each) for each in scores)
 
 
 def _divide_by_volumes(signing: Iterable[Sign]) -> tuple[tuple[Sign, ...], tuple[Sign, ...]]:

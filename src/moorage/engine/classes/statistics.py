@@ -16,7 +16,7 @@ class DecisionPath(StrEnum):
     BATCH = "by the ranking of their class"
     COLUMNS = "over the columns of their class"
     FAILURE = "failed like the one before"
-    FIRST = "first or second of their class"
+    FIRST = "first of their class"
     OFF = "while reuse was off"
     UNSIGNED = "not signed"
     SAMPLING = "without looking at all nodes"

@@ -26,13 +26,17 @@ Fits = NDArray[np.int64]
 class KnownClass(Protocol):
     """The class of like pods, up to date."""
 
-    pre_filtered: PreFiltered
-    #: Zero for the rows that take such a pod.
-    bits: NDArray[np.int64]
+    @property
+    def pre_filtered(self) -> PreFiltered:
+        """What filters have prepared."""
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """A number per row: above 0 for those that take such a pod."""
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the bits alone say where such a pod fits."""
+        """Whether the keys alone say where such a pod fits."""
 
 
 #: What is known of pods like one; None if nothing is.
@@ -62,7 +66,7 @@ def sum_fits(pod: Pod, profile: Profile, nodes: Nodes, key: str, look: Look) -> 
     None if that is not known, or if they depend on more than counts.
     """
     known = find_class(pod, profile, nodes, look)
-    return None if known is None else _find_kept(known.bits, pod.requests, nodes, key)
+    return None if known is None else _find_kept(known.keys, pod.requests, nodes, key)
 
 
 def find_class(pod: Pod, profile: Profile, nodes: Nodes, look: Look) -> KnownClass | None:
@@ -78,23 +82,23 @@ def _counts_resources(profile: Profile) -> bool:
     return any(isinstance(each, CountRoom) for each in profile.filter)
 
 
-def _find_kept(bits: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: str) -> Fits:
+def _find_kept(keys: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: str) -> Fits:
     """Returns how many pods the rows of each domain take, by sums that follow the rows."""
     asked = find_asked(requests, nodes)
 
     def make() -> DomainSums:
-        # It holds the bits of the class, so that no other bits can have the same id. A row whose
-        # bits change is in the log.
+        # It holds the keys of the class, so that no other keys can have the same id. A row that
+        # begins or ceases to fit is in the log.
         fits = RowView(
             nodes,
             Change.ALL,
-            lambda rows: limit_fits(bits[rows] == 0, requests, nodes, rows),
-            lambda row: count_on(nodes.facts(row), bits, asked),
+            lambda rows: limit_fits(keys[rows] > 0, requests, nodes, rows),
+            lambda row: count_on(nodes.facts(row), keys, asked),
         )
         return DomainSums(fits, split_by(key, nodes))
 
     # It is forgotten when a node comes or goes, or gets other labels or taints.
-    like = key, requests, id(bits), nodes.resources_version
+    like = key, requests, id(keys), nodes.resources_version
     return nodes.derived.get(("fits", *like), make).current()
 
 
@@ -121,9 +125,9 @@ def _count_room(requests: Amounts, nodes: Nodes, rows: Rows) -> Fits:
     return room
 
 
-def count_on(facts: RowFacts, bits: NDArray[np.int64], asked: Sequence[tuple[int, int]]) -> int:
+def count_on(facts: RowFacts, keys: NDArray[np.int64], asked: Sequence[tuple[int, int]]) -> int:
     """Returns how many pods of a class one row takes; `asked` is what each takes of it."""
-    if bits.item(facts.number):
+    if keys.item(facts.number) <= 0:
         return 0
     offered, requested, most = facts.allocatable, facts.requested, _MOST
     for place, amount in asked:

@@ -1,0 +1,318 @@
+"""What plugins say of all rows, kept by what they are asked about a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.cluster import Change, Figures, Nodes, RowFacts, Rows, Scope
+from moorage.cluster.row_view import RowView
+from moorage.framework.calls import (
+    ask_filter,
+    ask_pre_filter,
+    ask_pre_score,
+    ask_recheck,
+    ask_rescore,
+    ask_score,
+    ask_turns,
+    ask_watch,
+)
+from moorage.framework.observe import FILTER, SCORE, Observer, make_caller
+from moorage.framework.plugin import (
+    INFEASIBLE,
+    MAX_SCORE,
+    UPDATED,
+    Narrowed,
+    Plugin,
+    PreFilter,
+    PreScore,
+    Reduction,
+    Score,
+    reads_figures,
+)
+from moorage.framework.plugin_fence import check_range
+from moorage.framework.status import Rejected
+from moorage.framework.verdict import Verdict
+from moorage.objects.pod import Pod
+
+S = TypeVar("S", bound=np.generic)
+
+# If nodes and pods are alike, rows have few distinct figures. If there are more than this, looking
+# up answers by figures saves no time.
+_MOST_FIGURES = 512
+
+# Answers of a pre-filter that concern the pod as a whole.
+_AS_A_WHOLE = (Rejected, Narrowed)
+
+
+class Unserved(Exception):
+    """No answers can be kept for such pods; they are decided one by one."""
+
+
+class KeptAnswer(RowView[S]):
+    """What one plugin says of all rows, for pods about which it is asked the same."""
+
+    __slots__ = (
+        "_answers",
+        "_known",
+        "_labels_version",
+        "asker",
+        "is_wide",
+        "plugin",
+        "pod",
+        "prepared",
+    )
+
+    def __init__(self, plugin: Any, pod: Pod, answers: Answers) -> None:
+        """Asks about all rows. Raises Unserved if the plugin rejects or narrows such pods."""
+        self.plugin = plugin
+        self._answers = answers
+        nodes = answers.nodes
+        #: Whether its answer for a row depends on other rows.
+        self.is_wide = plugin.scope is not Scope.ROW
+        #: The pod for which the plugin is asked from now on: those before it may be gone.
+        self.asker = pod
+        #: What the plugin has prepared, and for which pod. None if it has no say on such pods.
+        self.prepared: Any = None
+        self.pod = pod
+        #: Its values by the figures of a row; None if it reads more than these.
+        self._known: dict[Figures, Any] | None = None
+        self._labels_version = nodes.labels_version
+        super().__init__(nodes, 0, self.compute)
+        # Nothing refers to itself, so that an answer is freed with its last class.
+        del self._functions
+
+    def meet(self, pod: Pod) -> None:
+        """Makes sure that the answer holds for a pod, which is asked about from now on.
+
+        What was prepared for one pod holds for another only if all labels that selectors read of
+        them are equal.
+        """
+        self.asker = pod
+        version = self.nodes.labels_version
+        if version != self._labels_version:
+            self._labels_version = version
+            read = self.nodes.labels_that_matter
+            if read(self.pod) != read(pod):
+                self.renew()
+
+    def reaches_all(self, union: int) -> bool:
+        return self.is_wide or self._has_turned()
+
+    def renew(self) -> None:
+        pod = self.pod = self.asker
+        kinds = ask_watch(self.plugin, pod, self.nodes)
+        if kinds != self.kinds:
+            self.kinds = kinds
+            self._answers.version += 1
+        self.reaching = kinds if self.is_wide else ask_turns(self.plugin, pod, kinds)
+        self.prepared = self.prepare(pod)
+        self._known = {} if self._is_of_figures() else None
+        super().renew()
+
+    def prepare(self, pod: Pod) -> Any:
+        """Returns what the plugin prepares for a pod; None if it has no say."""
+        raise NotImplementedError
+
+    def compute_row(self, row: int) -> Any:
+        if self.prepared is None:
+            return 0
+        facts = self.nodes.known_facts.get(row) or self.nodes.facts(row)
+        known = self._known
+        if known is None:
+            return self.answer_row(facts)
+        figures = facts.known_figures or facts.figures
+        value = known.get(figures)
+        if value is None:
+            if len(known) >= _MOST_FIGURES:
+                known.clear()
+            value = known[figures] = self.answer_row(facts)
+        return value
+
+    def answer_row(self, facts: RowFacts) -> Any:
+        """Returns the plugin's answer for a row that has a node."""
+        raise NotImplementedError
+
+    def _is_of_figures(self) -> bool:
+        return not self.is_wide and reads_figures(self.plugin, self.kinds)
+
+    def _has_turned(self) -> bool:
+        """Returns whether the plugin watches something else, or begins or ceases to have a say."""
+        if ask_watch(self.plugin, self.asker, self.nodes) != self.kinds:
+            return True
+        return (self.prepare(self.asker) is None) != (self.prepared is None)
+
+
+class FilterAnswer(KeptAnswer[np.bool_]):
+    """The rows that a filter rejects. A pre-filter without a filter rejects none."""
+
+    __slots__ = ("_verdict", "is_filter", "rejects_all", "rejects_any")
+
+    def __init__(self, plugin: Plugin, pod: Pod, answers: Answers, *, is_filter: bool) -> None:
+        self.is_filter = is_filter
+        self._verdict: Verdict | None = None
+        super().__init__(plugin, pod, answers)
+
+    @property
+    def has_say(self) -> bool:
+        """Whether it may reject a row."""
+        return self.is_filter and self.prepared is not None
+
+    def prepare(self, pod: Pod) -> Any:
+        if not isinstance(self.plugin, PreFilter):
+            return pod
+        prepared = ask_pre_filter(self.plugin, pod, self.nodes)
+        if isinstance(prepared, _AS_A_WHOLE):
+            raise Unserved
+        return prepared
+
+    def renew(self) -> None:
+        super().renew()
+        if self.is_wide:
+            count = np.count_nonzero(self.values)
+            #: Whether it rejects some row, and whether it rejects all; for wide filters only.
+            self.rejects_any, self.rejects_all = count > 0, 0 < count == len(self.values)
+
+    def compute(self, rows: Rows) -> NDArray[np.bool_]:
+        self._verdict = None
+        if not self.has_say:
+            return self.nodes.nothing(rows)
+        if not isinstance(rows, slice):
+            return ask_filter(self.plugin, self.prepared, self.nodes, rows).rejected
+        ask = make_caller(self._answers.observer, FILTER)
+        verdict = ask_filter(self.plugin, self.prepared, self.nodes, rows, ask)
+        if self.is_wide:
+            self._verdict = verdict
+        return verdict.rejected
+
+    def compute_row(self, row: int) -> Any:
+        self._verdict = None
+        return super().compute_row(row)
+
+    def answer_row(self, facts: RowFacts) -> bool:
+        if self.is_filter:
+            answer = ask_recheck(self.plugin, self.prepared, self.nodes, facts)
+            if answer is INFEASIBLE:
+                return True
+            if answer is not UPDATED:
+                return bool(self.compute_alone(facts.number))
+        return False
+
+    def find_verdict(self) -> Verdict:
+        """Returns the reasons for all rows."""
+        if self._verdict is None:
+            nodes = self.nodes
+            self._verdict = ask_filter(self.plugin, self.prepared, nodes, nodes.everything)
+        return self._verdict
+
+
+class ScoreAnswer(KeptAnswer[np.int64]):
+    """The numbers of a score for all rows, before they are normalised."""
+
+    __slots__ = ("_is_flat", "is_plain")
+
+    def __init__(self, plugin: Score[Any], pod: Pod, answers: Answers) -> None:
+        #: Whether its numbers are used without normalising.
+        self.is_plain = plugin.reduces is Reduction.NOTHING
+        self._is_flat: bool | None = None
+        super().__init__(plugin, pod, answers)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether all nodes have the same number, so that normalising prefers none of them."""
+        if self._is_flat is None:
+            among = self.values[self.nodes.rows]
+            self._is_flat = not len(among) or bool((among == among[0]).all())
+        return self._is_flat
+
+    def prepare(self, pod: Pod) -> Any:
+        if not isinstance(self.plugin, PreScore):
+            return pod
+        return ask_pre_score(self.plugin, pod, self.nodes, self.nodes.rows)
+
+    def compute(self, rows: Rows) -> NDArray[np.int64]:
+        self._is_flat = None
+        if self.prepared is None:
+            return np.zeros(self.nodes.count(rows), np.int64)
+        if isinstance(rows, slice):
+            ask = make_caller(self._answers.observer, SCORE)
+            scores = ask_score(self.plugin, self.prepared, self.nodes, rows, ask)
+        else:
+            scores = ask_score(self.plugin, self.prepared, self.nodes, rows)
+        return check_range(scores) if self.is_plain else scores
+
+    def compute_row(self, row: int) -> Any:
+        self._is_flat = None
+        return super().compute_row(row)
+
+    def answer_row(self, facts: RowFacts) -> int:
+        row, values = facts.number, self._values
+        answer = ask_rescore(self.plugin, self.prepared, self.nodes, facts, values)
+        if answer is not UPDATED:
+            return int(self.compute_alone(row))
+        score: int = values.item(row)
+        if self.is_plain and not 0 <= score <= MAX_SCORE:
+            raise Unserved
+        return score
+
+    def _is_of_figures(self) -> bool:
+        return self.is_plain and super()._is_of_figures()
+
+
+class Answers:
+    """The answers of a profile's plugins. An answer is freed with the last class that uses it."""
+
+    def __init__(self, nodes: Nodes, observer: Observer) -> None:
+        self.nodes = nodes
+        self.observer = observer
+        #: It changes when a plugin begins or ceases to watch something.
+        self.version = 0
+        self._kept: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
+        self._empty: RowView[np.bool_] | None = None
+
+    @property
+    def empty_rows(self) -> RowView[np.bool_]:
+        """Returns the rows that have no node."""
+        if self._empty is None:
+            nodes = self.nodes
+            self._empty = RowView(nodes, Change.MEMBERSHIP, lambda rows: ~nodes.alive[rows])
+        return self._empty
+
+    def forget(self) -> None:
+        """Forgets all answers, because the state that they were found from is gone."""
+        self._kept.clear()
+        self._empty = None
+
+    def find_filter(
+        self,
+        plugin: Plugin,
+        ask: Hashable,
+        pod: Pod,
+        *,
+        is_filter: bool = True,
+    ) -> FilterAnswer:
+        """Returns a filter's answer for pods about which it is asked that, up to date."""
+        key = FilterAnswer, plugin, ask
+        known: FilterAnswer | None = self._find(key, pod)
+        if known is None:
+            known = self._kept[key] = FilterAnswer(plugin, pod, self, is_filter=is_filter)
+        return known
+
+    def find_score(self, plugin: Score[Any], ask: Hashable, pod: Pod) -> ScoreAnswer:
+        """Returns a score's answer for pods about which it is asked that, up to date."""
+        key = ScoreAnswer, plugin, ask
+        known: ScoreAnswer | None = self._find(key, pod)
+        if known is None:
+            known = self._kept[key] = ScoreAnswer(plugin, pod, self)
+        return known
+
+    def _find(self, key: Hashable, pod: Pod) -> Any:
+        known = self._kept.get(key)
+        if known is not None:
+            known.meet(pod)
+            known.current()
+        return known
