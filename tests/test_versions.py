@@ -61,7 +61,7 @@ def test_defaults_of_gates_follow_the_version() -> None:
     assert not FeatureGates.from_text("StorageCapacityScoring=false", version=NEW)[
         "StorageCapacityScoring"
     ]
-    assert FeatureGates(NEW).switch_on("Coscheduling").version is NEW
+    assert FeatureGates(NEW).switch(**{"Coscheduling": True}).version is NEW
 
 
 def plugins_at(point: str, gates: FeatureGates) -> list[str]:

@@ -116,7 +116,7 @@ def test_groups_are_read_in_the_versions_that_the_gates_are_about(
 async def test_a_kind_that_is_there_in_another_version_is_not_absent(
     kind: str, gate: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    configuration = default(known_plugins(REGISTRY), FeatureGates().switch_on(gate))
+    configuration = default(known_plugins(REGISTRY), FeatureGates().switch(**{gate: True}))
     cluster = Cluster(set(), missing=KINDS[kind].path())
     worker = Worker(
         lambda _: nullcontext(cast(Requests, cluster)), Engine(configuration, REGISTRY), "me"

@@ -94,6 +94,15 @@ def test_another_version(moorage: Moorage, recording: Path) -> None:
     assert refused.err == '--emulation-version: must be 1.36 or 1.37, got "1.7"\n'
 
 
+def test_other_gates(moorage: Moorage, recording: Path) -> None:
+    """Decisions without kept answers are the same; a gate that does not exist is named."""
+    off = "OpportunisticBatching=false,EquivalenceCache=false"
+    assert moorage("replay", str(recording), "--feature-gates", off).code == 0
+    refused = moorage("replay", str(recording), "--feature-gates", "Unknown=true")
+    assert refused.code == 2
+    assert "Unknown" in refused.err
+
+
 def test_the_story_of_a_pod(moorage: Moorage, recording: Path) -> None:
     result = moorage("replay", str(recording), "--pod", "default/a")
 

@@ -18,7 +18,7 @@ from moorage.record.format import Setup
 from moorage.record.recorder import Recorder
 from moorage.record.report import describe, to_builtins
 from moorage.record.segments import RecordSettings
-from moorage.record.whole_replay import ReplayLimit, replay
+from moorage.record.whole_replay import OtherSettings, ReplayLimit, replay
 from moorage.world.shadow_judge import Shadow
 from tests.builders import node_manifest, pod_manifest
 from tests.explain.building import engine
@@ -77,7 +77,7 @@ def test_it_replays_and_tells_how_they_agree(tmp_path: Path, lines: Lines) -> No
 def test_another_configuration_places_elsewhere(tmp_path: Path, lines: Lines) -> None:
     config = tmp_path / "packed.yaml"
     config.write_text(MOST_ALLOCATED)
-    done = replay([write_lines(tmp_path / "run", lines)], config=config)
+    done = replay([write_lines(tmp_path / "run", lines)], other=OtherSettings(config))
 
     first = done.counts.differences[0]
     assert first.pod == "default/p0"

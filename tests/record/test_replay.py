@@ -18,7 +18,7 @@ from moorage.config.kubernetes_versions import read_version
 from moorage.documents import files
 from moorage.documents.errors import ConfigError, InputError
 from moorage.engine.actions import BindPod, EvictPod
-from moorage.record.whole_replay import ReplayLimit, parse_limit, replay
+from moorage.record.whole_replay import OtherSettings, ReplayLimit, parse_limit, replay
 from tests.builders import node_manifest, pod_manifest
 from tests.record.stage import Stage, lines_of, write_lines
 
@@ -145,7 +145,7 @@ def test_another_configuration_shows_who_goes_elsewhere(tmp_path: Path, lines: L
     other.write_text(MOST_ALLOCATED)
     path = write_lines(tmp_path / "run", lines)
 
-    done = replay([path], config=other)
+    done = replay([path], other=OtherSettings(other))
 
     assert done.placements_only
     where = {
@@ -163,7 +163,7 @@ def test_the_recorded_configuration_is_in_force(tmp_path: Path) -> None:
     assert replay([tmp_path / "most"]).counts.difference_count == 0
     other = tmp_path / "least.yaml"
     other.write_text("\n".join(MOST_ALLOCATED.splitlines()[:3]))
-    assert replay([tmp_path / "most"], config=other).counts.difference_count > 0
+    assert replay([tmp_path / "most"], other=OtherSettings(other)).counts.difference_count > 0
 
 
 def test_the_recorded_version_of_kube_scheduler_is_in_force(tmp_path: Path, lines: Lines) -> None:
@@ -176,7 +176,10 @@ def test_the_recorded_version_of_kube_scheduler_is_in_force(tmp_path: Path, line
     done = replay([path])
 
     assert "found a potential placement for pod on node" in str(done.counts.differences)
-    assert replay([path], version=read_version("1.36")).counts.difference_count == 0
+    assert (
+        replay([path], other=OtherSettings(version=read_version("1.36"))).counts.difference_count
+        == 0
+    )
 
 
 def test_another_version_is_told(tmp_path: Path, lines: Lines) -> None:

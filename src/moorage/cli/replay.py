@@ -42,6 +42,13 @@ def replay(  # noqa: PLR0913 - one for each flag
             show_default=False,
         ),
     ] = "",
+    feature_gates: Annotated[
+        str,
+        typer.Option(
+            metavar="A=true,B=false",
+            help="Switch these feature gates on or off, and show which pods go elsewhere.",
+        ),
+    ] = "",
     plugins: PluginsOption = None,
     until: Annotated[
         str,
@@ -61,10 +68,11 @@ def replay(  # noqa: PLR0913 - one for each flag
     Exit code: 0 if all are the same, 1 if one differs, 2 if the recording cannot be used.
     """
     # Here, so that the other commands start without NumPy.
+    from moorage.config.gates import changes
     from moorage.config.kubernetes_versions import read_version
     from moorage.engine.registry import registry
     from moorage.record.report import describe, to_builtins
-    from moorage.record.whole_replay import parse_limit, replay
+    from moorage.record.whole_replay import OtherSettings, parse_limit, replay
 
     from .inputs import load_plugins
 
@@ -72,8 +80,7 @@ def replay(  # noqa: PLR0913 - one for each flag
     version = read_version(emulation_version) if emulation_version else None
     done = replay(
         files,
-        config=config,
-        version=version,
+        other=OtherSettings(config, version, changes(feature_gates)),
         plugins=known,
         limit=parse_limit(until),
         pod=pod,

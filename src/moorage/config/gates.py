@@ -149,9 +149,9 @@ class FeatureGates(Mapping[str, bool]):
         """Reads `A=true,B=false`; raises ConfigError naming every wrong gate."""
         return cls(version, **changes(text, source))
 
-    def switch_on(self, name: str) -> Self:
-        """Returns the same gates with one more of them on."""
-        return type(self)(self.version, **{**self._find_changed(), name: True})
+    def switch(self, **switched: bool) -> Self:
+        """Returns the same gates with some of them switched."""
+        return type(self)(self.version, **{**self._find_changed(), **switched})
 
     def _find_changed(self) -> dict[str, bool]:
         defaults = _defaults(self.version)

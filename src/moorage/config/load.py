@@ -80,7 +80,7 @@ def _load(
     conversion.check(written, "", problems)
     profiles = _profiles(written, known, gates, problems)
     if uses_coscheduling(written.profiles):
-        gates = gates.switch_on(COSCHEDULING)
+        gates = gates.switch(**{COSCHEDULING: True})
     problems.raise_any(source)
     settings = {name: getattr(written, name) for name in SchedulerSettings.__struct_fields__}
     settings["leader_election"] = apply_defaults(written.leader_election)

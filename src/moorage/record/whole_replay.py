@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,26 +75,39 @@ def parse_limit(text: str) -> ReplayLimit:
         raise InputError("--until", f"{error}, or a number of decisions") from None
 
 
+@dataclass(frozen=True, slots=True)
+class OtherSettings:
+    """The settings of a replay that differ from those of the recording."""
+
+    config: Path | None = None
+    version: KubernetesVersion | None = None
+    #: The feature gates that are switched.
+    gates: Mapping[str, bool] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self != OtherSettings()
+
+
 def replay(
     paths: Iterable[Path],
     *,
-    config: Path | None = None,
-    version: KubernetesVersion | None = None,
+    other: OtherSettings | None = None,
     plugins: Registry | None = None,
     limit: ReplayLimit | None = None,
     pod: str = "",
 ) -> ReplayResult:
-    """Replays a recording as it was, or with another configuration or version.
+    """Replays a recording as it was, or with other settings.
 
     Raises InputError or ConfigError if it cannot be used.
     """
     segments = open_recording(paths)
     limit = limit or ReplayLimit()
     first = segments[0]
-    made = make_engine(first, config, registry() if plugins is None else plugins, version)
+    other = other or OtherSettings()
+    made = make_engine(first, registry() if plugins is None else plugins, other)
     from_middle = first.header.segment > 0
     story = PodStory(made, pod)
-    placements_only = config is not None or version is not None or from_middle
+    placements_only = bool(other) or from_middle
     run = Replayer(
         made,
         placements_only=placements_only,
@@ -123,17 +136,12 @@ def replay(
     return result
 
 
-def make_engine(
-    segment: Segment,
-    config: Path | None,
-    plugins: Registry,
-    version: KubernetesVersion | None = None,
-) -> Engine:
-    """Makes the engine of the recording, or one with another configuration or version."""
+def make_engine(segment: Segment, plugins: Registry, other: OtherSettings) -> Engine:
+    """Makes the engine of the recording, or one with other settings."""
     setup = segment.header.setup
     known = known_plugins(plugins)
-    gates = _read_gates(setup, segment.path, version)
-    text, source = _read_config(setup, segment, config)
+    gates = _read_gates(setup, segment.path, other.version).switch(**other.gates)
+    text, source = _read_config(setup, segment, other.config)
     configuration: Configuration
     if text is None:
         configuration = default(known, gates)
