@@ -155,8 +155,7 @@ def _resident() -> float:
 
 def classes(asked: argparse.Namespace) -> int:
     """Follows the memory of many classes, and compares every decision with one without reuse."""
-    # Ordinarily a class is made for the second of like pods.
-    engine = make_engine(asked.nodes, ClassSettings(waits_for_second=False))
+    engine = make_engine(asked.nodes, ClassSettings())
     plain = make_engine(asked.nodes, ClassSettings(False, False)) if asked.compare else None
     differences, largest = 0, 0
     if asked.trace:

@@ -342,14 +342,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a ranking of rows that others reject",
         ROW_CHOICE,
-        "window.rows is None and not kept.is_rejected:",
-        "window.rows is None:",
+        "        is_ranked = is_ranked and not kept.is_rejected\n",
+        "",
     ),
     Mutation(
         "a ranking of all rows for a domain",
         ROW_CHOICE,
-        "is_ranked and window.rows is None and",
-        "is_ranked and",
+        "if is_ranked and window.rows is None:",
+        "if is_ranked:",
     ),
     Mutation(
         "classes ignore nominated pods",

@@ -52,7 +52,7 @@ class ClaimedGPUs:
         known = self._reader if self._reader is not None and self._reader.log is log else None
         changed = None if known is None else known.read()
         if changed is None or size != self._figures.shape[1] or found != self._classes:
-            changed = Changed.of({}, _CLASSES)
+            changed = Changed({}, _CLASSES, _CLASSES, 0)
             self._reader = None if log is None else LogReader(log)
             self._figures = np.zeros((len(_FIGURES), size), np.int64)
             self._claiming.clear()
