@@ -83,14 +83,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "wide filters are not asked again",
         ANSWERS,
-        "        return self.is_wide or self._has_turned()\n",
-        "        return self._has_turned()\n",
+        "(self.is_wide and self.prepared is not None) or self._has_turned()",
+        "self._has_turned()",
     ),
     Mutation(
         "what skipped stays so",
         ANSWERS,
-        "        return self.is_wide or self._has_turned()\n",
-        "        return self.is_wide\n",
+        "(self.is_wide and self.prepared is not None) or self._has_turned()",
+        "self.is_wide",
     ),
     Mutation(
         "a plugin that watches more is not asked again",
@@ -137,8 +137,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "what a filter says of all rows is kept when one of them changes",
         ANSWERS,
-        "        self._verdict = None\n        return super().compute_row(row)\n",
-        "        return super().compute_row(row)\n",
+        "    def compute_row(self, row: int) -> Any:\n        self._derived = None\n",
+        "    def compute_row(self, row: int) -> Any:\n",
     ),
     Mutation(
         "an unknown answer means that the row fits",
@@ -165,12 +165,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return scores",
     ),
     Mutation(
-        "scores stay flat",
-        ANSWERS,
-        "        self._is_flat = None\n        return super().compute_row(row)\n",
-        "        return super().compute_row(row)\n",
-    ),
-    Mutation(
         "scores that see feasible rows are kept",
         RELATIVE_SCORES,
         "is_own and (ignores_feasible_rows(plugin) or not isinstance(plugin, PreScore))",
@@ -180,8 +174,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "changed rows keep their values",
         ROW_VIEW,
-        "            self._values[row] = after\n",
-        "            pass\n",
+        "                        values[row] = after\n",
+        "                        pass\n",
     ),
     Mutation(
         "many changed rows keep their values",
@@ -204,8 +198,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a view that another class brought further goes back",
         ROW_VIEW,
-        "        if _NEVER < self._generation <= changed.since:\n",
-        "        if True:\n",
+        "        if not _NEVER < self._generation <= changed.since:\n",
+        "        if False:\n",
         "an answer that is computed twice is the same",
     ),
     Mutation(
@@ -223,8 +217,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "nodes that come and go are not seen",
         ROW_VIEW,
-        "        kinds |= _MEMBERSHIP\n",
-        "",
+        "self._take_rows(rows, kinds | _MEMBERSHIP)",
+        "self._take_rows(rows, kinds)",
         "a row where a node comes or goes is noted with all kinds of change",
     ),
     Mutation(
@@ -255,7 +249,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a wide filter that begins to reject is not noticed",
         POD_CLASS,
-        "        if prepared:\n            self._look_wide()\n",
+        "        if has_turned:\n            self._look_wide()\n",
         "",
     ),
     Mutation(
@@ -421,7 +415,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "what others add does not count",
         RANKING,
-        "            keys = added * self.size + keys\n",
+        "            keys = np.add(added, keys, out=added)\n",
         "            pass\n",
     ),
     # Who is served

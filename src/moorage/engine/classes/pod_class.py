@@ -160,8 +160,6 @@ class PodClass:
             for each in self._find_readers(_MEMBERSHIP):
                 each.meet(pod)
             self._look_wide()
-        if self.reader.is_current and not unlike:
-            return
         changed = self.reader.read()
         if changed is None:
             self._statistics.flushes[Flush.BEHIND] += 1
@@ -185,15 +183,16 @@ class PodClass:
         return unlike
 
     def _take(self, changed: Changed, pod: Pod) -> None:
-        prepared = False
+        has_turned = False
         for answer in self._find_readers(changed.union):
             before = answer.prepared
             answer.asker = pod
             answer.take(changed)
-            prepared = prepared or answer.is_wide or answer.prepared is not before
+            if answer.prepared is not before or (answer.is_wide and before is not None):
+                has_turned = True
         if changed.union & _MEMBERSHIP:
             self._answers.empty_rows.current()
-        if prepared:
+        if has_turned:
             self._look_wide()
 
     # What such pods are like
@@ -294,7 +293,8 @@ class PodClass:
         added = None
         if self.relative.has_active:
             rows = self.nodes.everything if len(feasible) == self.ranking.size else feasible
-            added = self.relative.add_up(self.relative.ask(pod, feasible), rows)
+            answers = self.relative.ask(pod, feasible)
+            added = self.relative.add_up(answers, rows, self.ranking.size)
         return self.ranking.best_of(feasible, added)
 
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
