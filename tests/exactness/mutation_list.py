@@ -83,19 +83,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "wide filters are not asked again",
         ANSWERS,
-        "(self.is_wide and self.prepared is not None) or self._has_turned()",
+        "(is_far and self.prepared is not None) or self._has_turned()",
         "self._has_turned()",
     ),
     Mutation(
         "what skipped stays so",
         ANSWERS,
-        "(self.is_wide and self.prepared is not None) or self._has_turned()",
-        "self.is_wide",
+        "(is_far and self.prepared is not None) or self._has_turned()",
+        "is_far",
     ),
     Mutation(
         "a plugin that watches more is not asked again",
         ANSWERS,
-        "        if ask_watch(self.plugin, self.asker, self.nodes) != self.kinds:\n",
+        "        if self._find_kinds() != self.kinds:\n",
         "        if False:\n",
     ),
     Mutation(
@@ -130,9 +130,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "one row that a wide filter rejects stands for all",
-        ANSWERS,
-        "0 < count == len(self.values)",
-        "count > 0",
+        POD_CLASS,
+        "any(0 < count == len(wide[0].values) for count in counts)",
+        "any(counts)",
     ),
     Mutation(
         "what a filter says of all rows is kept when one of them changes",
@@ -169,6 +169,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         RELATIVE_SCORES,
         "is_own and (ignores_feasible_rows(plugin) or not isinstance(plugin, PreScore))",
         "is_own",
+    ),
+    Mutation(
+        "answers are never checked",
+        POD_CLASS,
+        ">> 20 == 0",
+        ">> 20 < 0",
+    ),
+    Mutation(
+        "a plugin that was wrong is believed again",
+        ANSWERS,
+        "        if self.plugin in self._answers.widened:\n",
+        "        if False:\n",
     ),
     # Rows that are followed
     Mutation(
@@ -273,9 +285,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "what was prepared at first is used for all pods",
         POD_CLASS,
-        "        self.fits_nowhere = any(each.rejects_all for each in wide)\n"
+        "        self.fits_nowhere = any(0 < count == len(wide[0].values) for count in counts)\n"
         "        self._pre_filtered = None\n",
-        "        self.fits_nowhere = any(each.rejects_all for each in wide)\n",
+        "        self.fits_nowhere = any(0 < count == len(wide[0].values) for count in counts)\n",
     ),
     Mutation(
         "a failed pod is remedied with the volumes of another",
@@ -540,8 +552,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "an unsignable part is a part",
         SIGNATURE,
-        "        if part is UNSIGNABLE:\n            return Unsigned(plugin.name",
-        "        if False:\n            return Unsigned(plugin.name",
+        "            if part is UNSIGNABLE:\n                alone[plugin]",
+        "            if False:\n                alone[plugin]",
     ),
     Mutation(
         "namespaces are not told apart",
@@ -771,7 +783,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pods with volumes fail together although some plugin cannot sign them",
         SIGNATURE,
-        "if isinstance(self._sign_but_volumes(pod, nodes), Unsigned):",
+        "if not _is_shared(self._sign_but_volumes(pod, nodes)):",
         "if False:",
     ),
     Mutation(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -105,15 +105,17 @@ class KeptAnswer(RowView[S]):
 
     def reaches_all(self, union: int) -> bool:
         # While it has no say, its values stay as they are.
-        return (self.is_wide and self.prepared is not None) or self._has_turned()
+        is_far = self.is_wide or self.plugin in self._answers.widened
+        return (is_far and self.prepared is not None) or self._has_turned()
 
     def renew(self) -> None:
         pod = self.pod = self.asker
-        kinds = ask_watch(self.plugin, pod, self.nodes)
+        kinds = self._find_kinds()
         if kinds != self.kinds:
             self.kinds = kinds
             self._answers.version += 1
-        self.reaching = kinds if self.is_wide else ask_turns(self.plugin, pod, kinds)
+        is_far = self.is_wide or self.plugin in self._answers.widened
+        self.reaching = kinds if is_far else ask_turns(self.plugin, pod, kinds)
         self.prepared = self.prepare(pod)
         self._known = {} if self._is_of_figures() else None
         super().renew()
@@ -145,9 +147,20 @@ class KeptAnswer(RowView[S]):
     def _is_of_figures(self) -> bool:
         return not self.is_wide and reads_figures(self.plugin, self.kinds)
 
+    def check(self) -> bool:
+        """Asks about all rows again; returns whether the answer was right, row by row."""
+        before = self.values
+        self.renew()
+        return self.is_wide or np.array_equal(before, self.values)
+
+    def _find_kinds(self) -> int:
+        if self.plugin in self._answers.widened:
+            return int(Change.ALL)
+        return ask_watch(self.plugin, self.asker, self.nodes)
+
     def _has_turned(self) -> bool:
         """Returns whether the plugin watches something else, or begins or ceases to have a say."""
-        if ask_watch(self.plugin, self.asker, self.nodes) != self.kinds:
+        if self._find_kinds() != self.kinds:
             return True
         return (self.prepare(self.asker) is None) != (self.prepared is None)
 
@@ -155,7 +168,7 @@ class KeptAnswer(RowView[S]):
 class FilterAnswer(KeptAnswer[np.bool_]):
     """The rows that a filter rejects. A pre-filter without a filter rejects none."""
 
-    __slots__ = ("is_filter", "rejects_all", "rejects_any")
+    __slots__ = ("is_filter",)
 
     def __init__(self, plugin: Plugin, pod: Pod, answers: Answers, *, is_filter: bool) -> None:
         self.is_filter = is_filter
@@ -174,12 +187,9 @@ class FilterAnswer(KeptAnswer[np.bool_]):
             raise Unserved
         return prepared
 
-    def renew(self) -> None:
-        super().renew()
-        if self.is_wide:
-            count = np.count_nonzero(self.values)
-            #: Whether it rejects some row, and whether it rejects all; for wide filters only.
-            self.rejects_any, self.rejects_all = count > 0, 0 < count == len(self.values)
+    def count_rejected(self) -> int:
+        """Returns how many rows it rejects."""
+        return int(np.count_nonzero(self.values))
 
     def compute(self, rows: Rows) -> NDArray[np.bool_]:
         self._derived = None
@@ -263,11 +273,16 @@ class ScoreAnswer(KeptAnswer[np.int64]):
 class Answers:
     """The answers of a profile's plugins. An answer is freed with the last class that uses it."""
 
-    def __init__(self, nodes: Nodes, observer: Observer) -> None:
+    def __init__(self, nodes: Nodes, observer: Observer, report: Callable[[str], None]) -> None:
         self.nodes = nodes
         self.observer = observer
+        #: Reports a plugin whose answers were wrong, by name.
+        self.report = report
         #: It changes when a plugin begins or ceases to watch something.
         self.version = 0
+        #: The plugins whose answers for single rows were found to be wrong. They are asked about
+        #: all rows after every change.
+        self.widened: set[Plugin] = set()
         self._kept: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._empty: RowView[np.bool_] | None = None
 
