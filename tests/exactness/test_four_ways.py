@@ -227,7 +227,8 @@ def test_a_plugin_that_does_not_sign_leaves_reuse_on() -> None:
     enabled = profile(plugins={"multiPoint": {"enabled": [{"name": "Unsigned"}]}})
     ways = run(5, configuration(enabled, WITH_OUTSIDERS), registry=WITH_OUTSIDERS)
 
-    assert ways[DecisionPath.COLUMNS] > 20
+    assert ways[DecisionPath.COLUMNS]
+    assert DecisionPath.OFF not in ways
 
 
 def test_streams_make_decisions_in_every_way() -> None:
