@@ -405,7 +405,10 @@ class Classes:
     def _bring_up_to_date(self, key: Key, known: PodClass | None, pod: Pod, asks: Asks) -> PodClass:
         """Returns the class brought up to date, or a new one if there is none."""
         if known is not None and (self._settings.classes or self._is_explained(known)):
+            wide = known.count_wide()
             known.refresh(pod, asks)
+            if known.count_wide() != wide:
+                self._cache.resize(key, known.size)
             return known
         if known is not None:
             self.statistics.flushes[Flush.INTERRUPTED] += 1

@@ -34,9 +34,10 @@ _HASH = 0x9E37_79B1
 
 # The bytes of a class besides its columns: what plugins prepared, and their answers by figures.
 _BYTES = 65_536
-# The bytes per row: for keys and their normalised part; for the rejections of a filter; for the
-# numbers of a score.
-_ROW_BYTES, _FILTER_BYTES, _SCORE_BYTES = 16 + 8, 9, 8
+# The bytes per row: for keys, their normalised part, the rows that fit and reasons of row filters;
+# for the rejections of a filter; for the numbers of a score; for the reasons of a wide filter and
+# what it prepared.
+_ROW_BYTES, _FILTER_BYTES, _SCORE_BYTES, _WIDE_BYTES = 3 * 8 + 16, 1, 8, 8
 
 
 def is_checked(generation: int) -> bool:
@@ -154,7 +155,8 @@ class PodClass:
     def size(self) -> int:
         """Returns how many bytes the class takes, at most, if no answer is shared."""
         per_row = _ROW_BYTES + _FILTER_BYTES * len(self._filters)
-        return _BYTES + (per_row + _SCORE_BYTES * len(self._columns)) * self.ranking.size
+        per_row += _SCORE_BYTES * len(self._columns) + _WIDE_BYTES * len(self._wide)
+        return _BYTES + per_row * self.ranking.size
 
     # Refreshing
 
@@ -255,6 +257,10 @@ class PodClass:
                     prepared[plugin.name] = value
             known = self._pre_filtered = PreFiltered(prepared, frozenset(skipped))
         return known
+
+    def count_wide(self) -> int:
+        """Returns how many wide filters have a say on the pod at hand."""
+        return len(self._wide)
 
     def prepare_for(self, pod: Pod) -> PreFiltered | None:
         """Returns what is prepared for a pod of the class, which may have volumes of its own.
