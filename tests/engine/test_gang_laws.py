@@ -493,7 +493,7 @@ def test_no_member_is_tried_in_a_domain_that_became_too_full() -> None:
 
 
 def test_members_in_a_domain_are_taken_from_its_ranking() -> None:
-    """It is made for the second of like pods there, and kept from gang to gang."""
+    """It is kept from gang to gang."""
     driver = drive_gangs(*racked([(8, 0), (8, 0), (8, 1), (8, 1)]))
     for number in range(3):
         driver.apply(gang(f"g{number}", 4, topology_key="rack"), *members(f"g{number}", 4, cpu=1))

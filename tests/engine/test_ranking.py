@@ -101,7 +101,7 @@ class Ranked:
         if some:
             rows = np.array(some)
             assert self.ranking.best_of(rows, None) == self._find_best(some, [0] * self.count)
-            found = self.ranking.best_of(rows, np.array(added)[rows])
+            found = self.ranking.best_of(rows, np.array(added)[rows] * self.ranking.size)
             assert found == self._find_best(some, added)
             assert self.ranking.totals_of(rows).tolist() == list(self._find_totals(some).values())
 

@@ -83,19 +83,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "wide filters are not asked again",
         ANSWERS,
-        "        return self.is_wide or self._has_turned()\n",
-        "        return self._has_turned()\n",
+        "(is_far and self.prepared is not None) or self._has_turned()",
+        "self._has_turned()",
     ),
     Mutation(
         "what skipped stays so",
         ANSWERS,
-        "        return self.is_wide or self._has_turned()\n",
-        "        return self.is_wide\n",
+        "(is_far and self.prepared is not None) or self._has_turned()",
+        "is_far",
     ),
     Mutation(
         "a plugin that watches more is not asked again",
         ANSWERS,
-        "        if ask_watch(self.plugin, self.asker, self.nodes) != self.kinds:\n",
+        "        if self._find_kinds() != self.kinds:\n",
         "        if False:\n",
     ),
     Mutation(
@@ -130,15 +130,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "one row that a wide filter rejects stands for all",
-        ANSWERS,
-        "0 < count == len(self.values)",
-        "count > 0",
+        POD_CLASS,
+        "any(0 < count == len(wide[0].values) for count in counts)",
+        "any(counts)",
     ),
     Mutation(
         "what a filter says of all rows is kept when one of them changes",
         ANSWERS,
-        "        self._verdict = None\n        return super().compute_row(row)\n",
-        "        return super().compute_row(row)\n",
+        "    def compute_row(self, row: int) -> Any:\n        self._derived = None\n",
+        "    def compute_row(self, row: int) -> Any:\n",
     ),
     Mutation(
         "an unknown answer means that the row fits",
@@ -165,23 +165,29 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return scores",
     ),
     Mutation(
-        "scores stay flat",
-        ANSWERS,
-        "        self._is_flat = None\n        return super().compute_row(row)\n",
-        "        return super().compute_row(row)\n",
-    ),
-    Mutation(
         "scores that see feasible rows are kept",
         RELATIVE_SCORES,
         "is_own and (ignores_feasible_rows(plugin) or not isinstance(plugin, PreScore))",
         "is_own",
     ),
+    Mutation(
+        "answers are never checked",
+        POD_CLASS,
+        ">> 20 == 0",
+        ">> 20 < 0",
+    ),
+    Mutation(
+        "a plugin that was wrong is believed again",
+        ANSWERS,
+        "        if self.plugin in self._answers.widened:\n",
+        "        if False:\n",
+    ),
     # Rows that are followed
     Mutation(
         "changed rows keep their values",
         ROW_VIEW,
-        "            self._values[row] = after\n",
-        "            pass\n",
+        "                        values[row] = after\n",
+        "                        pass\n",
     ),
     Mutation(
         "many changed rows keep their values",
@@ -204,8 +210,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a view that another class brought further goes back",
         ROW_VIEW,
-        "        if _NEVER < self._generation <= changed.since:\n",
-        "        if True:\n",
+        "        if not _NEVER < self._generation <= changed.since:\n",
+        "        if False:\n",
         "an answer that is computed twice is the same",
     ),
     Mutation(
@@ -223,8 +229,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "nodes that come and go are not seen",
         ROW_VIEW,
-        "        kinds |= _MEMBERSHIP\n",
-        "",
+        "self._take_rows(rows, kinds | _MEMBERSHIP)",
+        "self._take_rows(rows, kinds)",
         "a row where a node comes or goes is noted with all kinds of change",
     ),
     Mutation(
@@ -255,7 +261,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a wide filter that begins to reject is not noticed",
         POD_CLASS,
-        "        if prepared:\n            self._look_wide()\n",
+        "        if has_turned:\n            self._look_wide()\n",
         "",
     ),
     Mutation(
@@ -279,9 +285,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "what was prepared at first is used for all pods",
         POD_CLASS,
-        "        self.fits_nowhere = any(each.rejects_all for each in wide)\n"
+        "        self.fits_nowhere = any(0 < count == len(wide[0].values) for count in counts)\n"
         "        self._pre_filtered = None\n",
-        "        self.fits_nowhere = any(each.rejects_all for each in wide)\n",
+        "        self.fits_nowhere = any(0 < count == len(wide[0].values) for count in counts)\n",
     ),
     Mutation(
         "a failed pod is remedied with the volumes of another",
@@ -342,14 +348,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a ranking of rows that others reject",
         ROW_CHOICE,
-        "window.rows is None and not kept.is_rejected:",
-        "window.rows is None:",
+        "        is_ranked = is_ranked and not kept.is_rejected\n",
+        "",
     ),
     Mutation(
         "a ranking of all rows for a domain",
         ROW_CHOICE,
-        "is_ranked and window.rows is None and",
-        "is_ranked and",
+        "if is_ranked and window.rows is None:",
+        "if is_ranked:",
     ),
     Mutation(
         "classes ignore nominated pods",
@@ -421,7 +427,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "what others add does not count",
         RANKING,
-        "            keys = added * self.size + keys\n",
+        "            keys = np.add(added, keys, out=added)\n",
         "            pass\n",
     ),
     # Who is served
@@ -546,8 +552,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "an unsignable part is a part",
         SIGNATURE,
-        "        if part is UNSIGNABLE:\n            return Unsigned(plugin.name",
-        "        if False:\n            return Unsigned(plugin.name",
+        "            if part is UNSIGNABLE:\n                alone[plugin]",
+        "            if False:\n                alone[plugin]",
     ),
     Mutation(
         "namespaces are not told apart",
@@ -777,7 +783,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pods with volumes fail together although some plugin cannot sign them",
         SIGNATURE,
-        "if isinstance(self._sign_but_volumes(pod, nodes), Unsigned):",
+        "if not _is_shared(self._sign_but_volumes(pod, nodes)):",
         "if False:",
     ),
     Mutation(

@@ -90,6 +90,33 @@ def test_plugins_that_do_not_sign_are_told_by_name() -> None:
     assert unsigned == {("Unsigned", "silent"): 3}
 
 
+def test_a_plugin_that_does_not_sign_is_asked_for_each_pod_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enabled = profile(plugins={"multiPoint": {"enabled": [{"name": "Unsigned"}]}})
+    engine = Engine(configuration(enabled, WITH_OUTSIDERS), WITH_OUTSIDERS)
+    engine.handle(Applied(node("a")), 0.0)
+    asked: dict[str, list[object]] = {"NodeResourcesFit": [], "Unsigned": []}
+    for name, calls in asked.items():
+        kind: Any = WITH_OUTSIDERS[name]
+        ask = kind.filter
+
+        def count(
+            self: Any, prepared: Any, nodes: Nodes, rows: Any, ask: Any = ask, calls: Any = calls
+        ) -> Any:
+            calls.append(rows)
+            return ask(self, prepared, nodes, rows)
+
+        monkeypatch.setattr(kind, "filter", count)
+    decide(engine, *like(5))
+
+    assert {name: len(calls) for name, calls in asked.items()} == {
+        "NodeResourcesFit": 1,
+        "Unsigned": 5,
+    }
+    assert engine.classes["default-scheduler"].is_on
+
+
 def test_a_difference_is_told_ends_reuse_and_does_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -188,10 +188,12 @@ class RowView(Generic[S]):
         The caller knows that nothing that alters values changed before that time and after the
         view was brought up to date.
         """
-        if _NEVER < self._generation <= changed.since:
+        if not _NEVER < self._generation <= changed.since:
+            self.current()
+        elif changed.everywhere or changed.union & (self.reaching | _MEMBERSHIP):
             self._take(changed)
         else:
-            self.current()
+            self._take_rows(changed.rows, self.kinds)
 
     def reaches_all(self, union: int) -> bool:
         """Returns whether changes of some kinds, wherever they are, reach the values of all rows.
@@ -223,7 +225,6 @@ class RowView(Generic[S]):
         self._report_all()
 
     def _take(self, changed: Changed | None) -> None:
-        # Unless all goes well, the values are out of date.
         self._generation = _NEVER
         if changed is None:
             self.renew()
@@ -236,23 +237,26 @@ class RowView(Generic[S]):
             return
         if everywhere & _MEMBERSHIP:
             self._grow()
-        kinds |= _MEMBERSHIP
+        self._take_rows(rows, kinds | _MEMBERSHIP)
+
+    def _take_rows(self, rows: dict[int, int], kinds: int) -> None:
+        # Unless all goes well, the values are out of date.
+        self._generation = _NEVER
         if len(rows) > _ONE_BY_ONE:
             self._take_together([row for row, each in rows.items() if each & kinds])
         else:
+            values = self._values
             for row, each in rows.items():
                 if each & kinds:
-                    self._take_row(row, each)
+                    before = values.item(row)
+                    # A quick answer needs a node there.
+                    quick = self.compute_alone if each & _MEMBERSHIP else self.compute_row
+                    after = quick(row)
+                    if before != after:
+                        values[row] = after
+                        for follower in self._followers:
+                            follower.move(row, before, after)
         self._generation = self._log.generation
-
-    def _take_row(self, row: int, kinds: int) -> None:
-        before = self._values.item(row)
-        # A quick answer needs a node there.
-        after = self.compute_alone(row) if kinds & _MEMBERSHIP else self.compute_row(row)
-        if before != after:
-            self._values[row] = after
-            for follower in self._followers:
-                follower.move(row, before, after)
 
     def _take_together(self, rows: Sequence[int]) -> None:
         if len(rows):

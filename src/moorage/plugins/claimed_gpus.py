@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes
 from moorage.cluster.changes import ChangeLog
-from moorage.cluster.row_view import EVERYTHING, Changed, LogReader
+from moorage.cluster.row_view import Changed, LogReader
 from moorage.objects.pod import Pod
 from moorage.objects.resource_claim import DeviceResult, ResourceClaim
 from moorage.objects.resources import CPU, MEMORY
@@ -52,7 +52,7 @@ class ClaimedGPUs:
         known = self._reader if self._reader is not None and self._reader.log is log else None
         changed = None if known is None else known.read()
         if changed is None or size != self._figures.shape[1] or found != self._classes:
-            changed = EVERYTHING
+            changed = Changed({}, _CLASSES, _CLASSES, 0)
             self._reader = None if log is None else LogReader(log)
             self._figures = np.zeros((len(_FIGURES), size), np.int64)
             self._claiming.clear()

@@ -70,6 +70,12 @@ class AnswerCache:
         while self.bytes > self.most_bytes and len(self._entries) > 1:
             self._drop(next(iter(self._entries)), Flush.FULL)
 
+    def resize(self, key: Key, size: int) -> None:
+        """Notes that a value takes that many bytes now."""
+        entry = self._entries[key]
+        self.bytes += size - entry.size
+        entry.size = size
+
     def keep_most(self, profile: str, most: int) -> None:
         """Drops the least recently used classes of a profile beyond a number."""
         classes = [key for key in self.keys_of(profile) if key.priority is None]

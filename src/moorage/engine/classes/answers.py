@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -58,6 +58,7 @@ class KeptAnswer(RowView[S]):
 
     __slots__ = (
         "_answers",
+        "_derived",
         "_known",
         "_labels_version",
         "asker",
@@ -82,6 +83,8 @@ class KeptAnswer(RowView[S]):
         #: Its values by the figures of a row; None if it reads more than these.
         self._known: dict[Figures, Any] | None = None
         self._labels_version = nodes.labels_version
+        # What was worked out from the values of all rows.
+        self._derived: Any = None
         super().__init__(nodes, 0, self.compute)
         # Nothing refers to itself, so that an answer is freed with its last class.
         del self._functions
@@ -101,15 +104,18 @@ class KeptAnswer(RowView[S]):
                 self.renew()
 
     def reaches_all(self, union: int) -> bool:
-        return self.is_wide or self._has_turned()
+        # While it has no say, its values stay as they are.
+        is_far = self.is_wide or self.plugin in self._answers.widened
+        return (is_far and self.prepared is not None) or self._has_turned()
 
     def renew(self) -> None:
         pod = self.pod = self.asker
-        kinds = ask_watch(self.plugin, pod, self.nodes)
+        kinds = self._find_kinds()
         if kinds != self.kinds:
             self.kinds = kinds
             self._answers.version += 1
-        self.reaching = kinds if self.is_wide else ask_turns(self.plugin, pod, kinds)
+        is_far = self.is_wide or self.plugin in self._answers.widened
+        self.reaching = kinds if is_far else ask_turns(self.plugin, pod, kinds)
         self.prepared = self.prepare(pod)
         self._known = {} if self._is_of_figures() else None
         super().renew()
@@ -119,6 +125,7 @@ class KeptAnswer(RowView[S]):
         raise NotImplementedError
 
     def compute_row(self, row: int) -> Any:
+        self._derived = None
         if self.prepared is None:
             return 0
         facts = self.nodes.known_facts.get(row) or self.nodes.facts(row)
@@ -140,9 +147,20 @@ class KeptAnswer(RowView[S]):
     def _is_of_figures(self) -> bool:
         return not self.is_wide and reads_figures(self.plugin, self.kinds)
 
+    def check(self) -> bool:
+        """Asks about all rows again; returns whether the answer was right, row by row."""
+        before = self.values
+        self.renew()
+        return self.is_wide or np.array_equal(before, self.values)
+
+    def _find_kinds(self) -> int:
+        if self.plugin in self._answers.widened:
+            return int(Change.ALL)
+        return ask_watch(self.plugin, self.asker, self.nodes)
+
     def _has_turned(self) -> bool:
         """Returns whether the plugin watches something else, or begins or ceases to have a say."""
-        if ask_watch(self.plugin, self.asker, self.nodes) != self.kinds:
+        if self._find_kinds() != self.kinds:
             return True
         return (self.prepare(self.asker) is None) != (self.prepared is None)
 
@@ -150,11 +168,10 @@ class KeptAnswer(RowView[S]):
 class FilterAnswer(KeptAnswer[np.bool_]):
     """The rows that a filter rejects. A pre-filter without a filter rejects none."""
 
-    __slots__ = ("_verdict", "is_filter", "rejects_all", "rejects_any")
+    __slots__ = ("is_filter",)
 
     def __init__(self, plugin: Plugin, pod: Pod, answers: Answers, *, is_filter: bool) -> None:
         self.is_filter = is_filter
-        self._verdict: Verdict | None = None
         super().__init__(plugin, pod, answers)
 
     @property
@@ -170,15 +187,12 @@ class FilterAnswer(KeptAnswer[np.bool_]):
             raise Unserved
         return prepared
 
-    def renew(self) -> None:
-        super().renew()
-        if self.is_wide:
-            count = np.count_nonzero(self.values)
-            #: Whether it rejects some row, and whether it rejects all; for wide filters only.
-            self.rejects_any, self.rejects_all = count > 0, 0 < count == len(self.values)
+    def count_rejected(self) -> int:
+        """Returns how many rows it rejects."""
+        return int(np.count_nonzero(self.values))
 
     def compute(self, rows: Rows) -> NDArray[np.bool_]:
-        self._verdict = None
+        self._derived = None
         if not self.has_say:
             return self.nodes.nothing(rows)
         if not isinstance(rows, slice):
@@ -186,12 +200,8 @@ class FilterAnswer(KeptAnswer[np.bool_]):
         ask = make_caller(self._answers.observer, FILTER)
         verdict = ask_filter(self.plugin, self.prepared, self.nodes, rows, ask)
         if self.is_wide:
-            self._verdict = verdict
+            self._derived = verdict
         return verdict.rejected
-
-    def compute_row(self, row: int) -> Any:
-        self._verdict = None
-        return super().compute_row(row)
 
     def answer_row(self, facts: RowFacts) -> bool:
         if self.is_filter:
@@ -204,30 +214,31 @@ class FilterAnswer(KeptAnswer[np.bool_]):
 
     def find_verdict(self) -> Verdict:
         """Returns the reasons for all rows."""
-        if self._verdict is None:
+        if self._derived is None:
             nodes = self.nodes
-            self._verdict = ask_filter(self.plugin, self.prepared, nodes, nodes.everything)
-        return self._verdict
+            self._derived = ask_filter(self.plugin, self.prepared, nodes, nodes.everything)
+        verdict: Verdict = self._derived
+        return verdict
 
 
 class ScoreAnswer(KeptAnswer[np.int64]):
     """The numbers of a score for all rows, before they are normalised."""
 
-    __slots__ = ("_is_flat", "is_plain")
+    __slots__ = ("is_plain",)
 
     def __init__(self, plugin: Score[Any], pod: Pod, answers: Answers) -> None:
         #: Whether its numbers are used without normalising.
         self.is_plain = plugin.reduces is Reduction.NOTHING
-        self._is_flat: bool | None = None
         super().__init__(plugin, pod, answers)
 
     @property
     def is_flat(self) -> bool:
         """Whether all nodes have the same number, so that normalising prefers none of them."""
-        if self._is_flat is None:
+        if self._derived is None:
             among = self.values[self.nodes.rows]
-            self._is_flat = not len(among) or bool((among == among[0]).all())
-        return self._is_flat
+            self._derived = not len(among) or bool((among == among[0]).all())
+        is_flat: bool = self._derived
+        return is_flat
 
     def prepare(self, pod: Pod) -> Any:
         if not isinstance(self.plugin, PreScore):
@@ -235,7 +246,7 @@ class ScoreAnswer(KeptAnswer[np.int64]):
         return ask_pre_score(self.plugin, pod, self.nodes, self.nodes.rows)
 
     def compute(self, rows: Rows) -> NDArray[np.int64]:
-        self._is_flat = None
+        self._derived = None
         if self.prepared is None:
             return np.zeros(self.nodes.count(rows), np.int64)
         if isinstance(rows, slice):
@@ -244,10 +255,6 @@ class ScoreAnswer(KeptAnswer[np.int64]):
         else:
             scores = ask_score(self.plugin, self.prepared, self.nodes, rows)
         return check_range(scores) if self.is_plain else scores
-
-    def compute_row(self, row: int) -> Any:
-        self._is_flat = None
-        return super().compute_row(row)
 
     def answer_row(self, facts: RowFacts) -> int:
         row, values = facts.number, self._values
@@ -266,11 +273,16 @@ class ScoreAnswer(KeptAnswer[np.int64]):
 class Answers:
     """The answers of a profile's plugins. An answer is freed with the last class that uses it."""
 
-    def __init__(self, nodes: Nodes, observer: Observer) -> None:
+    def __init__(self, nodes: Nodes, observer: Observer, report: Callable[[str], None]) -> None:
         self.nodes = nodes
         self.observer = observer
+        #: Reports a plugin whose answers were wrong, by name.
+        self.report = report
         #: It changes when a plugin begins or ceases to watch something.
         self.version = 0
+        #: The plugins whose answers for single rows were found to be wrong. They are asked about
+        #: all rows after every change.
+        self.widened: set[Plugin] = set()
         self._kept: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._empty: RowView[np.bool_] | None = None
 

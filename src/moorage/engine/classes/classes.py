@@ -89,15 +89,15 @@ class Classes:
         #: The plugins that raised where answers are reused.
         self._broke: set[str] = set()
         self._break: BaseException | None = None
-        self._answers = Answers(cluster.nodes, profile.observer)
+        self._answers = Answers(cluster.nodes, profile.observer, self._report_wrong)
         self._choice = RowChoice(profile, cluster, batches=settings.batches)
         self._siblings = Siblings(self._signer, self.statistics)
         #: The key of the last class, kept because like pods mostly follow each other.
         self._key = Key(profile.name, 0)
         self.is_on = settings.classes or settings.batches
         if self.is_on and self._signer.silent:
-            names = ", ".join(self._signer.silent)
-            self._switch_off(f"no signatures of pods come from: {names}")
+            names = ", ".join(each.name for each in self._signer.silent)
+            self._report(Report(profile.name, f"no signatures of pods come from: {names}"))
 
     def __len__(self) -> int:
         """Returns how many classes are kept."""
@@ -118,7 +118,7 @@ class Classes:
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         """Returns the decision for a pod: that of `cycle.decide`, mostly with less work."""
         asks = self._ask(pod)
-        signature = None if asks is None else asks.number
+        signature = None if asks is None or asks.alone else asks.number
         self._count(signature, pod)
         path, outcome = self._ask_class(asks, pod, window)
         if outcome is None:
@@ -210,7 +210,7 @@ class Classes:
     ) -> tuple[PodClass, T, DecisionPath] | None:
         """Returns the class of a pod, what `read` returns for it, and whether it existed before."""
         asks = self._ask(pod)
-        if asks is None or self._why_alone(asks, pod, window) is not None:
+        if asks is None or asks.alone or self._why_alone(asks, pod, window) is not None:
             return None
         if pod.spec.named_nodes is not None:
             return None
@@ -241,6 +241,8 @@ class Classes:
         """Returns what plugins are asked about a pod; None for a pod that is decided alone."""
         asks = self._signer.ask(pod, self._cluster.nodes)
         if not isinstance(asks, Unsigned):
+            for plugin, why in asks.alone.items():
+                self.statistics.unsigned[plugin.name, why] += 1
             return asks
         self._break = asks.error
         if asks.why is not None:
@@ -273,6 +275,10 @@ class Classes:
             self._broke.add(plugin)
             why = make_error("such pods are decided one by one", error)
             self._report(Report(self._profile.name, str(why)))
+
+    def _report_wrong(self, plugin: str) -> None:
+        told = f"plugin {plugin} reads more than it declares: it is asked about all nodes again"
+        self._report(Report(self._profile.name, told))
 
     def _is_example(self, path: DecisionPath) -> bool:
         """Returns whether a failure is kept for like pods."""
@@ -399,7 +405,10 @@ class Classes:
     def _bring_up_to_date(self, key: Key, known: PodClass | None, pod: Pod, asks: Asks) -> PodClass:
         """Returns the class brought up to date, or a new one if there is none."""
         if known is not None and (self._settings.classes or self._is_explained(known)):
+            wide = known.count_wide()
             known.refresh(pod, asks)
+            if known.count_wide() != wide:
+                self._cache.resize(key, known.size)
             return known
         if known is not None:
             self.statistics.flushes[Flush.INTERRUPTED] += 1

@@ -29,11 +29,20 @@ from .statistics import Flush, Statistics
 # A plain integer, because combining flags of an enum takes many times as long.
 _MEMBERSHIP = int(Change.MEMBERSHIP)
 
+# A factor that spreads positions of the log evenly.
+_HASH = 0x9E37_79B1
+
 # The bytes of a class besides its columns: what plugins prepared, and their answers by figures.
 _BYTES = 65_536
-# The bytes per row: for keys and their normalised part; for the rejections of a filter; for the
-# numbers of a score.
-_ROW_BYTES, _FILTER_BYTES, _SCORE_BYTES = 16 + 8, 9, 8
+# The bytes per row: for keys, their normalised part, the rows that fit and reasons of row filters;
+# for the rejections of a filter; for the numbers of a score; for the reasons of a wide filter and
+# what it prepared.
+_ROW_BYTES, _FILTER_BYTES, _SCORE_BYTES, _WIDE_BYTES = 3 * 8 + 16, 1, 8, 8
+
+
+def is_checked(generation: int) -> bool:
+    """Returns whether answers are checked at a position of the log: at one of 4,096."""
+    return (generation * _HASH & 0xFFFF_FFFF) >> 20 == 0
 
 
 class PodClass:
@@ -74,7 +83,7 @@ class PodClass:
         self.relative = RelativeScores(profile, cluster)
         with PointTimer(profile.observer, SCORE, profile.name):
             self._columns = list(self._find_columns())
-        narrow = [each for each in self._filters if not each.is_wide]
+        narrow = [each for each in self._filters if not self._is_apart(each)]
         self.ranking = Ranking(
             [answers.empty_rows, *narrow], self._columns, nodes.count(nodes.everything)
         )
@@ -98,7 +107,7 @@ class PodClass:
 
     def _find_columns(self) -> Iterator[Column]:
         for plugin, weight in self.profile.score:
-            if is_kept(plugin):
+            if is_kept(plugin) and plugin not in self.asks.own:
                 ask = self.asks.parts.get(plugin)
                 yield Column(self._answers.find_score(plugin, ask, self.pod), weight)
             else:
@@ -106,12 +115,17 @@ class PodClass:
 
     def _look_wide(self) -> None:
         """Notes which wide filters have a say on the pod at hand, and which reject some row."""
-        wide = [each for each in self._filters if each.is_wide and each.has_say]
+        wide = [each for each in self._filters if self._is_apart(each) and each.has_say]
         self._wide = wide
-        self._rejecting = [each for each in wide if each.rejects_any]
+        counts = [each.count_rejected() for each in wide]
+        self._rejecting = [each for each, count in zip(wide, counts, strict=True) if count]
         #: Whether a wide filter rejects every row.
-        self.fits_nowhere = any(each.rejects_all for each in wide)
+        self.fits_nowhere = any(0 < count == len(wide[0].values) for count in counts)
         self._pre_filtered = None
+
+    def _is_apart(self, answer: FilterAnswer) -> bool:
+        """Whether an answer is not in the sum, because it is another one for each pod."""
+        return answer.is_wide or answer.plugin in self.asks.own
 
     def _note_kinds(self) -> None:
         self._answers_version = self._answers.version
@@ -141,7 +155,8 @@ class PodClass:
     def size(self) -> int:
         """Returns how many bytes the class takes, at most, if no answer is shared."""
         per_row = _ROW_BYTES + _FILTER_BYTES * len(self._filters)
-        return _BYTES + (per_row + _SCORE_BYTES * len(self._columns)) * self.ranking.size
+        per_row += _SCORE_BYTES * len(self._columns) + _WIDE_BYTES * len(self._wide)
+        return _BYTES + per_row * self.ranking.size
 
     # Refreshing
 
@@ -160,8 +175,6 @@ class PodClass:
             for each in self._find_readers(_MEMBERSHIP):
                 each.meet(pod)
             self._look_wide()
-        if self.reader.is_current and not unlike:
-            return
         changed = self.reader.read()
         if changed is None:
             self._statistics.flushes[Flush.BEHIND] += 1
@@ -185,16 +198,32 @@ class PodClass:
         return unlike
 
     def _take(self, changed: Changed, pod: Pod) -> None:
-        prepared = False
+        has_turned = False
         for answer in self._find_readers(changed.union):
             before = answer.prepared
             answer.asker = pod
             answer.take(changed)
-            prepared = prepared or answer.is_wide or answer.prepared is not before
+            if answer.prepared is not before or answer in self._wide:
+                has_turned = True
         if changed.union & _MEMBERSHIP:
             self._answers.empty_rows.current()
-        if prepared:
+        if is_checked(self._cluster.changes.generation):
+            self._check()
+            has_turned = True
+        if has_turned:
             self._look_wide()
+
+    def _check(self) -> None:
+        """Compares what plugins have said row by row with what they say of all rows now.
+
+        A plugin that reads more than it declares is asked about all rows from now on.
+        """
+        for each in self._find_readers(_MEMBERSHIP):
+            each.asker = self.pod
+            if not each.check() and each.plugin not in self._answers.widened:
+                self._answers.widened.add(each.plugin)
+                self._answers.report(each.plugin.name)
+                each.renew()
 
     # What such pods are like
 
@@ -228,6 +257,10 @@ class PodClass:
                     prepared[plugin.name] = value
             known = self._pre_filtered = PreFiltered(prepared, frozenset(skipped))
         return known
+
+    def count_wide(self) -> int:
+        """Returns how many wide filters have a say on the pod at hand."""
+        return len(self._wide)
 
     def prepare_for(self, pod: Pod) -> PreFiltered | None:
         """Returns what is prepared for a pod of the class, which may have volumes of its own.
@@ -294,7 +327,8 @@ class PodClass:
         added = None
         if self.relative.has_active:
             rows = self.nodes.everything if len(feasible) == self.ranking.size else feasible
-            added = self.relative.add_up(self.relative.ask(pod, feasible), rows)
+            answers = self.relative.ask(pod, feasible)
+            added = self.relative.add_up(answers, rows, self.ranking.size)
         return self.ranking.best_of(feasible, added)
 
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:

@@ -64,7 +64,9 @@ class _Gains(_Follower):
     def move(self, row: int, before: Any, after: Any) -> None:
         ranking = self.ranking
         if ranking.is_summed:
-            ranking.keys[row] += (after - before) * self.weight * ranking.size
+            keys = ranking.keys
+            # Plain numbers are added faster than those of an array.
+            keys[row] = keys.item(row) + (after - before) * self.weight * ranking.size
 
 
 class _Rejections(_Follower):
@@ -190,13 +192,13 @@ class Ranking:
     # Of some rows
 
     def best_of(self, rows: NDArray[np.intp], added: Scores | None) -> int:
-        """Returns the best of some rows that fit, after numbers are added to their totals."""
+        """Returns the best of some rows that fit, after numbers are added to their keys."""
         keys = self.keys if len(rows) == self.size else self.keys[rows]
         if self.normal is not None and len(rows) != len(self.list_fitting()):
             keys = keys - self.normal[rows]
             keys += self._normalize(self._normalized, rows) * self.size
         if added is not None:
-            keys = added * self.size + keys
+            keys = np.add(added, keys, out=added)
         return rows.item(keys.argmax())
 
     def totals_of(self, rows: NDArray[np.intp]) -> Scores:

@@ -142,27 +142,27 @@ class RelativeScores:
                 self._look()
         return answers
 
-    def add_up(self, answers: Sequence[RelativeAnswer], rows: Rows) -> Scores:
-        """Returns what the scores add to the totals of feasible rows."""
+    def add_up(self, answers: Sequence[RelativeAnswer], rows: Rows, scale: int = 1) -> Scores:
+        """Returns what the scores add to the totals of feasible rows, times a number."""
         added: Scores | None = None
         ask = make_caller(self._observer, SCORE)
         for answer in answers:
-            numbers = self._find_numbers(answer, rows, ask)
+            numbers = self._find_numbers(answer, rows, ask, scale)
             added = numbers if added is None else added + numbers
         return np.zeros(self._nodes.count(rows), np.int64) if added is None else added
 
-    def _find_numbers(self, answer: RelativeAnswer, rows: Rows, ask: Caller) -> Scores:
-        """Returns what one score adds to the totals of rows."""
+    def _find_numbers(self, answer: RelativeAnswer, rows: Rows, ask: Caller, scale: int) -> Scores:
+        """Returns what one score adds to the totals of rows, times a number."""
         score, prepared, levels = answer
-        plugin, nodes = score.plugin, self._nodes
+        plugin, nodes, factor = score.plugin, self._nodes, score.weight * scale
         if levels is None:
             raw = ask_score(plugin, prepared, nodes, rows, ask)
-            return ask_normalize(plugin, prepared, raw) * score.weight
+            return ask_normalize(plugin, prepared, raw) * factor
         # There are far fewer distinct numbers than rows, so only these are normalised.
         places = levels.places[rows]
         occurring = find_occurring(plugin, levels, places)
         numbers = np.zeros(len(levels.numbers), np.int64)
         normal = ask_normalize(plugin, prepared, levels.numbers[occurring])
-        numbers[occurring] = normal * score.weight
+        numbers[occurring] = normal * factor
         added: Scores = numbers.take(places)
         return added

@@ -52,13 +52,15 @@ class RowChoice:
         """Returns how the best row is found, and the row; None if there is none."""
         self.rank(kept, window)
         is_ranked = kept.has_own_totals and not self._cluster.nodes.nominations.are_there
-        if is_ranked and window.rows is None and not kept.is_rejected:
-            return _BATCH if self._batches else _COLUMNS, kept.best()
+        is_ranked = is_ranked and not kept.is_rejected
+        path = _BATCH if is_ranked and self._batches else _COLUMNS
+        if is_ranked and window.rows is None:
+            return path, kept.best()
         feasible = self.list_feasible(kept, pod, window.rows)
         if len(feasible) <= 1:
-            return _COLUMNS, feasible.item(0) if len(feasible) else None
+            return path, feasible.item(0) if len(feasible) else None
         with PointTimer(self._profile.observer, SCORE, self._profile.name):
-            return _COLUMNS, kept.best_of(pod, feasible)
+            return path, kept.best_of(pod, feasible)
 
     def _turns(self, start: int) -> Turns:
         """Returns the visit order from a start; all classes share it until a node comes or goes."""

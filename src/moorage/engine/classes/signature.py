@@ -54,10 +54,15 @@ TOO_MANY_RULES = Unsigned()
 class Asks:
     """What plugins are asked about a pod. Pods about which all are asked the same are identical."""
 
-    __slots__ = ("number", "own", "parts", "shared")
+    __slots__ = ("alone", "number", "own", "parts", "shared")
 
     def __init__(
-        self, number: int, shared: int, parts: Mapping[Plugin, Hashable], own: frozenset[Plugin]
+        self,
+        number: int,
+        shared: int,
+        parts: Mapping[Plugin, Hashable],
+        own: Mapping[Plugin, Hashable],
+        alone: Mapping[Plugin, Unsignable],
     ) -> None:
         #: It stands for all parts.
         self.number = number
@@ -65,7 +70,16 @@ class Asks:
         self.shared = shared
         self.parts = parts
         #: The parts of the others.
-        self.own = {plugin: parts[plugin] for plugin in own if plugin in parts}
+        self.own = own
+        #: Those of them that share nothing about such pods, and why.
+        self.alone = alone
+
+    def for_one_pod(self) -> Asks:
+        """Returns the same with parts that no other pod has for plugins that share nothing."""
+        if not self.alone:
+            return self
+        own = {**self.own, **{plugin: object() for plugin in self.alone}}
+        return Asks(self.number, self.shared, {**self.parts, **own}, own, self.alone)
 
 
 class _Parts:
@@ -93,7 +107,7 @@ class _BrokenSign(Exception):
 
 
 #: Nothing is asked yet.
-NOTHING = Asks(0, 0, {}, frozenset())
+NOTHING = Asks(0, 0, {}, {}, {})
 
 
 @dataclass(slots=True)
@@ -122,8 +136,8 @@ class Signer:
         signing = tuple(signer for _, signer in signers if signer is not None)
         #: Whom each of them speaks for.
         self._plugins = {signer: plugin for plugin, signer in signers if signer is not None}
-        #: The plugins that cannot sign: with any of them, no two pods are known to be alike.
-        self.silent = tuple(plugin.name for plugin, signer in signers if signer is None)
+        #: The plugins that cannot sign: with any of them, no two pods are known to be identical.
+        self.silent = tuple(plugin for plugin, signer in signers if signer is None)
         self._remembered = tuple(plugin for plugin in signing if plugin.signs is not None)
         self._asked = tuple(plugin for plugin in signing if plugin.signs is None)
         #: Those of the remembered that read volumes, and the others.
@@ -144,14 +158,17 @@ class Signer:
     def sign(self, pod: Pod, nodes: Nodes) -> int | Unsigned:
         """Returns a number that identical pods share."""
         asks = self.ask(pod, nodes)
-        return asks if isinstance(asks, Unsigned) else asks.number
+        if isinstance(asks, Unsigned):
+            return asks
+        for plugin, why in asks.alone.items():
+            return Unsigned(plugin.name, why)
+        return asks.number
 
     def ask(self, pod: Pod, nodes: Nodes) -> Asks | Unsigned:
         """Returns what all plugins are asked about a pod."""
-        if self.silent:
-            return Unsigned(self.silent[0], Unsignable.SILENT)
         try:
-            return self._ask_all(pod, nodes)
+            asks = self._ask_all(pod, nodes)
+            return asks if isinstance(asks, Unsigned) else asks.for_one_pod()
         except _BrokenSign as broken:
             return Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)
 
@@ -167,7 +184,7 @@ class Signer:
             return self._find_alike_with_claims(pod, nodes)
         texts = self._texts(pod, nodes)
         known = self._known.find((id(pod.spec), pod.namespace, pod.node_name, pod.owner, texts))
-        if known is None or not known.fail_alike or isinstance(known.asks, Unsigned):
+        if known is None or not known.fail_alike or not _is_shared(known.asks):
             return None
         return SharedFailure(self._find_origin(pod))
 
@@ -185,13 +202,13 @@ class Signer:
             if not all(_skips(plugin, pod) for plugin in (*self._asked, *self._seekers)):
                 return None
             # What the others sign follows from the rest of what is shared.
-            if isinstance(self._sign_but_volumes(pod, nodes), Unsigned):
+            if not _is_shared(self._sign_but_volumes(pod, nodes)):
                 return None
             # No number: what it stands for is given another one when it was not asked for lately.
             signed = _sign_parts(self._reading_volumes, pod, nodes)
         except _BrokenSign:
             return None
-        if isinstance(signed, Unsigned):
+        if any(part is UNSIGNABLE for part in signed):
             return None
         labels, template = tuple(pod.labels.items()), pod.spec.without_volumes
         shared = tuple(signed), template, pod.namespace, labels, self._find_origin(pod)
@@ -205,7 +222,7 @@ class Signer:
     def parts(self, pod: Pod, nodes: Nodes) -> Mapping[str, Hashable] | Unsigned:
         """Returns what each plugin signs of a pod, by its name."""
         if self.silent:
-            return Unsigned(self.silent[0], Unsignable.SILENT)
+            return Unsigned(self.silent[0].name, Unsignable.SILENT)
         if not is_ordinary(pod):
             return TOO_MANY_RULES
         found: dict[str, Hashable] = {}
@@ -324,8 +341,6 @@ class Signer:
     def _add(self, plugins: Sequence[Sign], pod: Pod, nodes: Nodes, first: Asks) -> Asks | Unsigned:
         """Adds the parts of some plugins."""
         parts = _sign_parts(plugins, pod, nodes)
-        if isinstance(parts, Unsigned):
-            return parts
         if first is not NOTHING and not any(part is not None for part in parts):
             # Nobody adds anything.
             return first
@@ -334,11 +349,20 @@ class Signer:
         if asks is None:
             spoken_for = [self._plugins[each] for each in plugins]
             by_plugin = {**first.parts, **dict(zip(spoken_for, parts, strict=True))}
-            asks = Asks(self._number(key), self._find_shared(by_plugin), by_plugin, self._apart)
+            asks = self._make(self._number(key), by_plugin)
             self._asks.put(key, asks)
         return asks
 
+    def _make(self, number: int, parts: Mapping[Plugin, Hashable]) -> Asks:
+        alone = dict.fromkeys(self.silent, Unsignable.SILENT)
+        for plugin, part in parts.items():
+            if part is UNSIGNABLE:
+                alone[plugin] = Unsignable.UNSIGNABLE
+        own = {plugin: part for plugin, part in parts.items() if plugin in self._apart}
+        return Asks(number, self._find_shared(parts), parts, own, alone)
+
     def _find_shared(self, parts: Mapping[Plugin, Hashable]) -> int:
+        # Who shares nothing about a pod is part of this, too.
         shared = (
             (plugin, part)
             for plugin, part in parts.items()
@@ -392,7 +416,11 @@ def _divide_by_volumes(signing: Iterable[Sign]) -> tuple[tuple[Sign, ...], tuple
     return reading, tuple(each for each in signing if each not in reading)
 
 
-def _sign_parts(plugins: Iterable[Sign], pod: Pod, nodes: Nodes) -> list[Hashable] | Unsigned:
+def _is_shared(asks: Asks | Unsigned) -> bool:
+    return isinstance(asks, Asks) and not asks.alone
+
+
+def _sign_parts(plugins: Iterable[Sign], pod: Pod, nodes: Nodes) -> list[Hashable]:
     """Returns what each of some plugins signs of a pod."""
     parts: list[Hashable] = []
     for plugin in plugins:
@@ -402,8 +430,6 @@ def _sign_parts(plugins: Iterable[Sign], pod: Pod, nodes: Nodes) -> list[Hashabl
             hash(part)
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises
             raise _BrokenSign(plugin.name) from make_plugin_error(SIGNING, plugin, error)
-        if part is UNSIGNABLE:
-            return Unsigned(plugin.name, Unsignable.UNSIGNABLE)
         parts.append(part)
     return parts
 

@@ -1,0 +1,102 @@
+"""A plugin that reads more than it declares is found, reported and asked about all nodes again."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.engine.actions import Report
+from moorage.engine.classes.pod_class import is_checked
+from moorage.engine.engine import Engine
+from moorage.engine.events import Applied
+from moorage.framework.plugin import (
+    TEMPLATE,
+    UPDATED,
+    Filter,
+    Reduction,
+    Registry,
+    Rescore,
+    Score,
+    Scores,
+    Sign,
+)
+from moorage.framework.status import Code, Reason
+from moorage.framework.verdict import Verdict
+from moorage.objects.pod import Pod
+from moorage.plugins import REGISTRY
+from tests.builders import node, pod
+from tests.exactness.four_ways import configuration, profile
+from tests.exactness.test_reuse_limits import decide
+
+
+class Undeclared(Filter[Pod], Sign):
+    """Rejects nodes with a label, of which it says nothing."""
+
+    name: ClassVar[str] = "Undeclared"
+    reads = Change.TAINTS
+    scope = Scope.ROW
+    is_steady = True
+    signs = TEMPLATE
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return None
+
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        closed = ["closed" in nodes.node(row).labels for row in nodes.numbers(rows)]
+        return Verdict.rejecting(np.array(closed), Reason("closed", Code.UNSCHEDULABLE))
+
+
+class FarSighted(Score[Pod], Sign):
+    """Says that a row depends on itself alone, and prefers those after a node with a label."""
+
+    name: ClassVar[str] = "FarSighted"
+    reads = Change.LABELS
+    scope = Scope.ROW
+    is_steady = True
+    signs = TEMPLATE
+    reduces = Reduction.NOTHING
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return None
+
+    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+        closed = ["closed" in nodes.node(row).labels for row in nodes.rows.tolist()]
+        return np.array([100 * closed[row - 1] for row in nodes.numbers(rows)], np.int64)
+
+    def rescore(self, prepared: Pod, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        return UPDATED
+
+
+@pytest.mark.parametrize(("kind", "place"), [(Undeclared, "b"), (FarSighted, "b")])
+def test_a_wrong_answer_heals(kind: type[Undeclared | FarSighted], place: str) -> None:
+    registry: Registry = {**REGISTRY, kind.name: kind}
+    enabled = {"multiPoint": {"enabled": [{"name": kind.name, "weight": 100}]}}
+    engine = Engine(configuration(profile(plugins=enabled), registry), registry)
+    for name in "ab":
+        engine.handle(Applied(node(name, cpu=64)), 0.0)
+    decide(engine, pod("first"))
+    engine.handle(Applied(node("a", cpu=64, labels={"closed": ""})), 0.0)
+    changes = engine.cluster.changes
+    for _ in range(20_000):
+        if is_checked(changes.generation):
+            break
+        changes.note(0, int(Change.PORTS))
+    reports = []
+    for at in range(3):
+        engine.handle(Applied(pod(f"p{at}")), 0.0)
+        actions = engine.step(0.0)
+        reports += [each.message for each in actions if isinstance(each, Report)]
+        placed = engine.cluster.pod(f"default/p{at}")
+        assert placed is not None
+        assert placed.node_name == place
+
+    (told,) = reports
+    assert kind.name in told
+    # From now on, nothing is wrong any more.
+    engine.handle(Applied(node("a", cpu=64)), 0.0)
+    engine.handle(Applied(node("b", cpu=64, labels={"closed": ""})), 0.0)
+    assert decide(engine, pod("last")) == ["a"]
