@@ -93,15 +93,6 @@ AgainstOption = Annotated[
         show_default=False,
     ),
 ]
-ReportOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the figures of the trace, also over time, to this file: .json, or "
-        ".html with plots.",
-        rich_help_panel=_TRACES,
-    ),
-]
 NoDeparturesOption = Annotated[
     bool,
     typer.Option(
@@ -123,7 +114,6 @@ def simulate(  # noqa: PLR0913 - one for each flag
     extenders: ExtendersOption = ExtenderUse.SKIP,
     trace: TraceOption = None,
     against: AgainstOption = None,
-    report: ReportOption = None,
     no_departures: NoDeparturesOption = False,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
@@ -152,7 +142,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
         version = choose_version(emulation_version)
         engines = [EngineOptions(each, feature_gates, plugins, version=version) for each in configs]
         question = TraceQuestion(trace, paths, engines, stays=no_departures)
-        print_answer(question, report, output)
+        print_answer(question, output)
         return
     connection = ConnectionOptions(kubeconfig, context, master)
     version = choose_version(emulation_version, None if paths else connection)
