@@ -110,7 +110,7 @@ def test_the_story_of_a_pod(moorage: Moorage, recording: Path) -> None:
     assert [line.split(" s  ")[-1] for line in result.out.splitlines()[6:]] == [
         "has no node",
         "bind to n0",
-        "bound",
+        "Bound",
         "runs on n0",
         "event Scheduled: Successfully assigned default/a to n0",
     ]
@@ -124,7 +124,6 @@ def test_the_state_at_a_time(moorage: Moorage, recording: Path) -> None:
     assert result.code == 0
     assert "waiting after 30.500 s: 1 pods" in result.out
     assert "    default/huge  unschedulable, 1 attempts, rejected by NodeResourcesFit" in result.out
-    assert "        2 nodes: NodeResourcesFit: Insufficient cpu" in result.out
     assert "waiting after 0.000 s: 0 pods" in moorage("replay", str(recording), "--until", "2").out
 
 

@@ -32,7 +32,7 @@ class TraceQuestion:
 
 
 def print_answer(question: TraceQuestion, output: str) -> None:
-    """Runs the trace and prints the figures; data have them over time, too."""
+    """Runs the trace and prints the figures; as data, also over time."""
     found = answer(question)
     if not print_data(found, output):
         print(write_table(found))

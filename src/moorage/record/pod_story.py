@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from moorage.engine import Engine
-from moorage.engine.actions import (
-    Action,
-    AskExtender,
-    BindPod,
-    EvictPod,
-    PatchPodGroupStatus,
-    PatchPodStatus,
-    RecordEvent,
-    ReleaseClaim,
-    Report,
-    RevokeClaims,
-    WriteClaims,
-    WriteVolumes,
-)
-from moorage.engine.cycle import find_feasible
-from moorage.engine.events import (
-    Applied,
-    BindingFailed,
-    Bound,
-    ClaimsRevoked,
-    ClaimsWritten,
-    Event,
-    Evicted,
-    EvictionFailed,
-    PermitRefused,
-    Permitted,
-    PodEnded,
-    ReleaseFailed,
-    Removed,
-    Unbound,
-)
-from moorage.framework.calls import ask_pre_enqueue
-from moorage.framework.points import pre_filter
-from moorage.framework.status import PluginError
+from moorage.engine.actions import Action, BindPod, PatchPodStatus, RecordEvent
+from moorage.engine.events import Applied, Event, Removed
 from moorage.objects.pod import Pod
 from moorage.queue import QueuedPod
 
@@ -88,7 +57,7 @@ class PodStory(ReplayListener):
             case Applied() | Removed():
                 pass
             case _ if event.uid == self._uid:
-                self._add(at, _describe_outcome(event))
+                self._add(at, _list_fields(event))
 
     def on_step(self, at: float, actions: Sequence[Action]) -> None:
         for action in actions:
@@ -106,13 +75,6 @@ class PodStory(ReplayListener):
                 tuple(sorted(queued.waking_plugins)),
                 _read_refusal(queued) or self._messages.get(queued.pod.uid, ""),
             )
-
-    def verdicts(self) -> dict[str, int]:
-        """Counts for each plugin the nodes on which it rejects the pod now, and why."""
-        queued = self._engine.queue.get(self._uid)
-        if queued is None:
-            return {}
-        return _count_rejections(self._engine, queued.pod)
 
     def _follow(self, at: float, pod: Pod) -> None:
         if pod.node_name or pod.is_finished:
@@ -146,78 +108,23 @@ class PodStory(ReplayListener):
 
 
 def describe_action(action: Action) -> str:
-    """Describes an action in words."""
+    """Describes an action in words; rare ones by their kind and their fields."""
     match action:
         case BindPod(_, node):
             return f"bind to {node}"
         case RecordEvent():
             return f"event {action.reason}: {action.note}"
-        case PatchPodStatus() | PatchPodGroupStatus():
-            return f"status {_describe_status(action)}"
-        case EvictPod():
-            by = action.preemptor
-            return f"evict for {by.namespace}/{by.name}"
-        case AskExtender():
-            about = len(action.nodes) or len(action.victims)
-            return f"ask extender {action.extender} to {action.verb} {about} nodes"
-        case WriteVolumes() | WriteClaims() | RevokeClaims() | ReleaseClaim():
-            return _describe_write(action)
-        case Report():
-            return f"report: {action.message}"
-
-
-def _describe_write(action: WriteVolumes | WriteClaims | RevokeClaims | ReleaseClaim) -> str:
-    match action:
-        case WriteVolumes(_, node):
-            names = [each.name for each in action.volumes]
-            names += [each.name for each in action.claims]
-            return f"write volumes {', '.join(names)} for {node}"
-        case WriteClaims(_, node, writes):
-            names = [each.claim.name for each in writes.grants]
-            names += ["one for extended resources"] if writes.creation else []
-            return f"write claims {', '.join(names)} for {node}"
-        case RevokeClaims():
-            return f"revoke claims {', '.join(each.name for each in action.claims)}"
-        case ReleaseClaim():
-            return f"release claim {action.release.claim.name}"
-
-
-def _describe_status(action: PatchPodStatus | PatchPodGroupStatus) -> str:
-    if isinstance(action, PatchPodGroupStatus):
-        condition = action.condition
-        return f"{condition.type}={condition.status} {condition.reason}: {condition.message}"
-    parts = []
-    if action.condition is not None:
-        parts.append(f"{action.condition.reason}: {action.condition.message}")
-    if action.nominated_node_name is not None:
-        parts.append(f"nominated to {action.nominated_node_name or 'no node'}")
-    return "; ".join(parts)
-
-
-_OUTCOMES: dict[type[Event], str] = {
-    Bound: "bound",
-    ClaimsWritten: "its claims are written",
-    ClaimsRevoked: "it is known what its claims have",
-    PodEnded: "has ended or is gone, which no watch has reported",
-    Unbound: "has no node after all",
-    Evicted: "evicted",
-}
-
-
-def _describe_outcome(event: Event) -> str:
-    match event:
-        case ReleaseFailed():
-            return f"a claim kept its devices: {event.message}"
-        case BindingFailed():
-            return f"binding failed: {event.message}"
-        case Permitted():
-            return f"permitted by {event.plugin}"
-        case PermitRefused():
-            return f"refused by {event.plugin}: {event.message}"
-        case EvictionFailed():
-            return f"could not be evicted: {event.message}"
+        case PatchPodStatus(_, condition) if condition is not None:
+            return f"status {condition.reason}: {condition.message}"
         case _:
-            return _OUTCOMES.get(type(event), type(event).__name__)
+            return _list_fields(action)
+
+
+def _list_fields(item: Action | Event) -> str:
+    fields = msgspec.to_builtins(item, enc_hook=str)
+    kind = fields.pop("do", type(item).__name__)
+    shown = (f"{name}={value}" for name, value in fields.items() if name not in ("pod", "uid"))
+    return " ".join((kind, *shown))
 
 
 def _describe_pod(pod: Pod) -> str:
@@ -231,25 +138,3 @@ def _describe_pod(pod: Pod) -> str:
 
 def _read_refusal(queued: QueuedPod) -> str:
     return "" if queued.refusal is None else queued.refusal.message
-
-
-def _count_rejections(engine: Engine, pod: Pod) -> dict[str, int]:
-    """Counts the nodes that each plugin rejects, and why; nothing if a plugin fails."""
-    profile, nodes = engine.profiles[pod.spec.scheduler_name], engine.cluster.nodes
-    try:
-        for plugin in profile.pre_enqueue:
-            refused = ask_pre_enqueue(plugin, pod)
-            if refused is not None:
-                return {_describe_rejection(plugin.name, refused.reasons): len(nodes)}
-        prepared = pre_filter(profile, pod, nodes)
-        if prepared.rejected is not None:
-            reasons = prepared.rejected.reasons
-            return {_describe_rejection(prepared.rejected_by, reasons): len(nodes)}
-        filtered = find_feasible(profile, pod, prepared, nodes)
-    except PluginError:
-        return {}
-    return Counter(_describe_rejection(why.plugin, why.reasons) for _, why in filtered.refusals())
-
-
-def _describe_rejection(plugin: str, reasons: Iterable[str]) -> str:
-    return f"{plugin}: {', '.join(sorted(reasons))}"

@@ -69,7 +69,6 @@ def to_builtins(result: ReplayResult) -> dict[str, Any]:
             "story": [
                 {"seconds": _since(result, each.at), "text": each.text} for each in result.story
             ],
-            "rejectedNow": result.verdicts,
         }
     if result.waiting is not None:
         made["waiting"] = msgspec.to_builtins(result.waiting)
@@ -114,10 +113,6 @@ def _story(result: ReplayResult) -> Iterator[str]:
     yield f"pod {result.pod}" + ("" if result.story else ": nothing is recorded of it")
     for each in result.story:
         yield f"    {_since(result, each.at):10.3f} s  {each.text}"
-    if result.verdicts:
-        yield "    at the end it is rejected by"
-    for reason, count in sorted(result.verdicts.items()):
-        yield f"        {count} nodes: {reason}"
 
 
 def _waiting(result: ReplayResult) -> Iterator[str]:

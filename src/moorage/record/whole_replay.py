@@ -54,7 +54,6 @@ class ReplayResult:
     #: The pod whose story is wanted, if any.
     pod: str = ""
     story: list[StoryEntry] = field(default_factory=list)
-    verdicts: dict[str, int] = field(default_factory=dict)
     #: The pods that wait at the end; None if not asked for.
     waiting: list[WaitingPod] | None = None
     #: Whether only placements and evictions were compared.
@@ -130,7 +129,6 @@ def replay(
         result.beside = run.check.shadow.report()
     result.pod = pod
     result.story = story.entries
-    result.verdicts = story.verdicts()
     if limit:
         result.waiting = list(story.waiting())
     return result
