@@ -46,7 +46,7 @@ class Ranked:
         self.bits = np.zeros(COUNT, np.int64)
         raw = plugin.numbers.copy()
         self.column = ScoreColumn(plugin, None, 1, 2, raw, True, plugin.rescore)
-        nodes = cast(Any, SimpleNamespace(count=len))
+        nodes = cast(Any, SimpleNamespace(count=len, views={}, whole=None))
         self.scores = ClassScores([self.column], self.bits, nodes)
         self.asked = Asked([], [self.column])
         #: All rows, or half of them.

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from moorage.cluster import Nodes
+from moorage.cluster.view import see
 from moorage.engine import Engine
 from moorage.engine.classes.signature import Signer, Unsigned
 from moorage.engine.explain.explanation import ExplanationPart
@@ -110,9 +111,9 @@ def _reads_of(plugin: Plugin) -> PodReads | None:
 
 def _ask(plugin: Plugin, pod: Pod, nodes: Nodes) -> None:
     if isinstance(plugin, NodeFilter):
-        plugin.filter(pod, nodes, nodes.rows)
+        plugin.filter(pod, see(plugin, nodes), nodes.rows)
     if isinstance(plugin, NodeScore):
-        plugin.score(pod, nodes, nodes.rows)
+        plugin.score(pod, see(plugin, nodes), nodes.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from moorage.framework.calls import (
     ask_pre_score,
     ask_score,
     ask_watch,
+    make_recheck,
+    make_rescore,
 )
 from moorage.framework.observe import FILTER, SCORE, PointTimer, make_caller
 from moorage.framework.plugin import (
@@ -166,8 +168,8 @@ class PodClass:
             skips = plugin.name in self.pre_filtered.skipped
             self._stances.note(plugin, self.pod, Point.FILTER, watch, skips=skips)
             if not skips:
-                bit = 1 << len(self.row_filters)
-                narrow = RowFilter(plugin, self._find_prepared(plugin), watch, bit, plugin.recheck)
+                bit, recheck = 1 << len(self.row_filters), make_recheck(plugin, nodes)
+                narrow = RowFilter(plugin, self._find_prepared(plugin), watch, bit, recheck)
                 self.row_filters.append(narrow)
                 self._in_order.append(narrow)
                 verdict = ask_filter(plugin, narrow.prepared, nodes, rows, ask)
@@ -206,7 +208,7 @@ class PodClass:
                     # Values are overwritten when rows change, and the plugin may keep its array.
                     raw.copy(),
                     plugin.reduces is Reduction.NOTHING,
-                    plugin.rescore,
+                    make_rescore(plugin, self._nodes),
                 )
             )
 
