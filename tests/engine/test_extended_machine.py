@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from numpy.typing import NDArray
 
-from moorage.cluster import HandleRegistry, Nodes, Rows, check
+from moorage.cluster import HandleRegistry, Nodes, NodeView, Rows, check
 from moorage.engine.actions import Action, BindPod, EvictPod, Report
 from moorage.engine.events import Applied, BindingFailed, Bound, Evicted, EvictionFailed, Removed
 from moorage.framework.attempt import Failed
@@ -83,7 +83,7 @@ class Spy(
         columns = nodes.extended.columns(IN_COLUMNS)
         assert columns is not None
         for row in nodes.rows.tolist():
-            plain = nodes.view(row).extended(SLOTS)
+            plain = NodeView(nodes, row).extended(SLOTS)
             if plain is None:
                 assert not columns.present[row]
                 continue
@@ -113,7 +113,7 @@ class Spy(
 
     def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
         self.look(nodes)
-        views = (nodes.view(row).extended(SLOTS) for row in nodes.numbers(rows))
+        views = (NodeView(nodes, row).extended(SLOTS) for row in nodes.numbers(rows))
         full = [each is None or not each.admit_pod(prepared).fits for each in views]
         return Verdict.rejecting(np.array(full, np.bool_), FULL)
 

@@ -47,6 +47,7 @@ class Crowds(NodeScore, Sign):
     """Signed and no more: it says neither what it reads nor how far that reaches."""
 
     name: ClassVar[str] = "Crowds"
+    reduces = Reduction.EVERYTHING
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.labels.get("index")
@@ -74,7 +75,7 @@ class Doorkeeper(PreFilter[None], Sign):
         if cordoned == 1:
             return unresolvable("one node is cordoned")
         if cordoned == 2:
-            return Narrowed(None, frozenset(nodes.names(nodes.rows.tolist()[:3])))
+            return Narrowed(None, frozenset(map(nodes.name, nodes.rows.tolist()[:3])))
         return None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.cluster import Change, Nodes, NodeView
-from moorage.framework.plugin import NodeFilter, NodeScore, Scores, Sign
+from moorage.framework.plugin import NodeFilter, NodeScore, Reduction, Scores, Sign
 from moorage.framework.pod_trace import WHOLE, PodReads
 from moorage.framework.profile import is_traceable
 from moorage.objects.pod import Pod
@@ -93,6 +93,8 @@ class Watching(Plain):
 
 
 class Normalizing(Plain):
+    reduces = Reduction.NOTHING
+
     def normalize(self, prepared: Pod, scores: Scores) -> Scores:
         return scores
 

@@ -2,111 +2,166 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from moorage import testing
-from moorage.cluster import Change, Nodes, Rows, Scope
-from moorage.framework.plugin import TEMPLATE, Filter, Registry, Sign
-from moorage.framework.status import Reason
-from moorage.framework.verdict import Verdict
-from moorage.objects.pod import Pod
+from moorage.cluster import Change, NodeView, RowFacts, UndeclaredFact, WhatIf
+from moorage.cluster.facts import FACTS, WRITERS
+from moorage.cluster.view import list_members, see, see_less, see_more, see_row
+from moorage.framework.plugin import Registry
 from moorage.plugins import REGISTRY
 from moorage.plugins.disk_io.disk_io_resource import DISK_IO
 from moorage.testing.declarations import Declarations
-from moorage.testing.facts import FACETS, NODES, DeclaredNodes, Eyes, UndeclaredFact
 from tests.exactness.four_ways import FourWays, configuration, profile
 from tests.exactness.test_traps import Told
+from tests.false_plugins import TaintsOnly
 from tests.strategies import DISKS
 
-#: Members by which a reservation is made, and what the engine calls.
-NOT_FOR_DECIDING = {"reservations", "device_decisions", "refresh", "show"}
+#: What only the engine reads.
+OF_THE_ENGINE = {"refresh", "show", "known_facts"}
 
 Read = Callable[[Any], Any]
 
 
-def seen(kinds: Change) -> DeclaredNodes:
+class Reader:
+    name = "Plugin"
+
+    def __init__(self, reads: Change) -> None:
+        self.reads = reads
+
+
+def seen(kinds: Change) -> Any:
     made = testing.cluster(testing.node("a"), testing.pod("p", node="a"))
-    return DeclaredNodes(made.nodes, Eyes("Plugin", kinds))
+    return see(Reader(kinds), made.nodes)
 
 
-def test_every_public_member_of_nodes_is_a_fact() -> None:
-    own = {name for name in vars(DeclaredNodes) if not name.startswith("_")}
+def test_every_public_member_of_nodes_belongs_to_a_fact() -> None:
     members = {name for name in dir(testing.cluster().nodes) if not name.startswith("_")}
+    of_facts = {name.partition(".")[0] for fact in FACTS for name in fact.members}
 
-    assert members - NOT_FOR_DECIDING == NODES.keys() | FACETS.keys() | own
+    assert members - OF_THE_ENGINE == (of_facts - {"pod"}) | WRITERS.keys()
 
 
 @pytest.mark.parametrize(
     ("kinds", "read"),
     [
-        (Change.LABELS, lambda nodes: nodes.label("disk")),
-        (Change.TAINTS, lambda nodes: nodes.node(0).taints),
-        (Change.LABELS, lambda nodes: nodes.view(0).labels),
-        (Change.REQUESTED, lambda nodes: nodes.view(0).requested("cpu")),
-        (Change.ALLOCATABLE, lambda nodes: nodes.facts(0).allocatable),
-        (Change.PODS, lambda nodes: nodes.pods(0)),
+        (Change.LABELS, lambda view: view.label("disk")),
+        (Change.TAINTS, lambda view: view.node(0).taints),
+        (Change.LABELS, lambda view: NodeView(view, 0).labels),
+        (Change.REQUESTED, lambda view: NodeView(view, 0).requested("cpu")),
+        (Change.ALLOCATABLE, lambda view: see_row(view, RowFacts(0, [], [], [])).allocatable),
+        (
+            Change.ALLOCATABLE | Change.REQUESTED,
+            lambda view: see_row(view, RowFacts(0, [], [], [])).figures,
+        ),
+        (Change.PODS, lambda view: view.pods(0)),
         (
             Change.PODS | Change.POD_STATUS,
-            lambda nodes: [each.status for each in nodes.pods(0).values()],
+            lambda view: [each.status for each in view.pods(0).values()],
         ),
-        (Change.NAMESPACES, lambda nodes: nodes.workloads.namespace_labels("default")),
-        (Change.CLASSES, lambda nodes: nodes.devices.classes),
-        (Change.STORAGE, lambda nodes: nodes.storage.claim("default/c")),
-        (Change.LABELS, lambda nodes: nodes.derived.get("a", lambda: nodes.label("disk"))),
-        (Change.NOMINATED, lambda nodes: bool(nodes.nominations)),
+        (Change.NAMESPACES, lambda view: view.workloads.namespace_labels("default")),
+        (Change.CLASSES, lambda view: view.devices.classes),
+        (Change.STORAGE, lambda view: view.storage.claim("default/c")),
+        (Change.PORTS, lambda view: view.ports.conflicting),
+        (Change.LABELS, lambda view: view.derived.get("a", lambda: view.label("disk"))),
+        (Change.NOMINATED, lambda view: bool(view.nominations)),
     ],
 )
 def test_what_is_declared_can_be_read(kinds: Change, read: Read) -> None:
     read(seen(kinds))
 
     for kind in kinds:
-        with pytest.raises(UndeclaredFact, match="Plugin reads"):
+        with pytest.raises(UndeclaredFact, match=rf"Plugin reads .*Change\.{kind.name}"):
             read(seen(kinds & ~kind))
 
 
 def test_an_extended_resource_is_declared_by_its_type() -> None:
-    made = testing.cluster(testing.node("a"))
-    assert DISK_IO not in DeclaredNodes(made.nodes, Eyes("Plugin", Change.NONE)).extended
-    with_disks = type(made)(DISKS).nodes
-    kind = with_disks.extended.change(DISK_IO)
+    made = type(testing.cluster())(DISKS).nodes
+    kind = made.extended.change(DISK_IO)
 
-    DeclaredNodes(with_disks, Eyes("Plugin", kind)).extended.columns(DISK_IO)
+    see(Reader(kind), made).extended.columns(DISK_IO)
     with pytest.raises(UndeclaredFact):
-        DeclaredNodes(with_disks, Eyes("Plugin", Change.LABELS)).extended.columns(DISK_IO)
+        see(Reader(Change.EXTENDED & ~kind), made).extended.columns(DISK_IO)
+    with pytest.raises(UndeclaredFact):
+        _ = see(Reader(Change.LABELS), made).extended
 
 
 def test_versions_of_objects_are_no_facts() -> None:
-    with pytest.raises(UndeclaredFact, match="no kind of change"):
-        _ = seen(Change.ALL).node(0).resource_version
+    with pytest.raises(UndeclaredFact, match="not for plugins"):
+        _ = seen(Change.ALL & ~Change.CONDITIONS).node(0).resource_version
 
 
 def test_what_is_kept_for_labels_and_taints_is_made_of_nothing_else() -> None:
-    nodes = seen(Change.ALL)
+    view = seen(Change.ALL)
     with pytest.raises(UndeclaredFact):
-        nodes.derived.get("a", lambda: nodes.allocatable)
-    assert nodes.allocatable is not None
+        view.derived.get("a", lambda: view.allocatable)
+    assert view.allocatable is not None
 
 
-class Sneaky(Filter[Pod], Sign):
-    """Declares taints and reads labels."""
+def test_a_view_follows_the_nodes_as_they_grow() -> None:
+    made = testing.cluster(testing.node("first"))
+    view = see(Reader(Change.LABELS | Change.REQUESTED), made.nodes)
+    column = view.label("disk")
 
-    name = "Sneaky"
-    reads = Change.TAINTS
-    scope = Scope.ROW
-    signs = TEMPLATE
+    for at in range(200):
+        made.put_node(testing.node(f"n{at}", labels={"disk": "ssd"}))
+    made.put_pod(testing.pod("p", node="n199", cpu=3))
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return None
+    assert see(Reader(Change.LABELS), made.nodes) is not view
+    assert column.filled == 200
+    assert len(view) == 201
+    row = view.row("n199")
+    assert view.requested[view.resources["cpu"], row] == 3_000
 
-    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
-        return Verdict.rejecting(nodes.selected({"closed": "yes"}, rows), Reason("closed"))
+
+def test_a_what_if_has_views_of_its_own() -> None:
+    made = testing.cluster(testing.node("a"))
+    plugin = Reader(Change.REQUESTED)
+    before, what_if = see(plugin, made.nodes), WhatIf(made.nodes)
+    view = see(plugin, what_if)
+
+    what_if.add_pod(testing.pod("p", cpu=1), 0)
+
+    assert view.requested[0, 0] == 1_000
+    assert before.requested[0, 0] == 0
+    assert see(plugin, made.nodes) is before
+
+
+def test_nothing_is_written_through_a_view() -> None:
+    view = seen(Change.ALL)
+
+    for name in WRITERS:
+        with pytest.raises(UndeclaredFact, match=r"may not write .*`writes = "):
+            getattr(view, name)
+    with pytest.raises(UndeclaredFact):
+        _ = view.whole
+    with pytest.raises(ValueError, match="read-only"):
+        view.requested[:] = np.int64(0)
+
+
+def test_who_reserves_writes_what_it_declares() -> None:
+    nodes, plugin = testing.cluster().nodes, Reader(Change.LABELS)
+
+    see_more(plugin, nodes, writes=Change.STORAGE).reservations.release("uid")
+    with pytest.raises(UndeclaredFact, match="may not write"):
+        _ = see_more(plugin, nodes, writes=Change.STORAGE).device_decisions
+
+
+def test_few_members_are_for_everyone() -> None:
+    shown = list_members(int(Change.LABELS))
+
+    assert len(shown) <= 15
+    assert not set(shown) & WRITERS.keys()
+    view = see_less(Reader(Change.ALL), testing.cluster(testing.node("a")).nodes, Change.LABELS)
+    assert {name for name in dir(view) if not name.startswith("_")} == set(shown)
 
 
 def test_a_copy_of_a_plugin_is_limited_and_the_plugin_is_not() -> None:
-    nodes, plugin = testing.cluster(testing.node("a")).nodes, Sneaky()
+    nodes, plugin = testing.cluster(testing.node("a")).nodes, TaintsOnly()
     limited = Declarations().limited(plugin)
 
     assert plugin.filter(testing.pod(), nodes, nodes.rows).ok.all()
@@ -115,12 +170,12 @@ def test_a_copy_of_a_plugin_is_limited_and_the_plugin_is_not() -> None:
 
 
 def test_engines_of_the_exactness_tests_find_what_is_not_declared() -> None:
-    enabled = {"multiPoint": {"enabled": [{"name": "Sneaky"}]}}
-    registry: Registry = {**REGISTRY, "Sneaky": Sneaky}
+    enabled = {"multiPoint": {"enabled": [{"name": "TaintsOnly"}]}}
+    registry: Registry = {**REGISTRY, "TaintsOnly": TaintsOnly}
     told = Told.__new__(Told)
     told.ways = FourWays(configuration(profile(plugins=enabled), registry), registry)
     told.now = 0.0
     told.apply(testing.node("a"))
 
-    with pytest.raises(UndeclaredFact, match="Sneaky reads"):
+    with pytest.raises(UndeclaredFact, match="TaintsOnly reads"):
         told.places(testing.pod("p"))

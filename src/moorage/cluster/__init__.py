@@ -1,7 +1,8 @@
 """The cluster as columns: one row per node, one array per thing that decisions read.
 
-`Cluster` is the only writer. `Nodes` is what everyone else sees: read-only views of the same
-arrays, so there is no snapshot to copy. Decisions, plugins and I/O do not live here.
+`Cluster` is the only writer. `Nodes` is what the engine sees: read-only views of the same arrays,
+so there is no snapshot to copy. A plugin sees a `View` of the facts that it declares. Decisions,
+plugins and I/O do not live here.
 """
 
 from .changes import EVERYWHERE, Change, ChangeLog, Scope
@@ -18,8 +19,10 @@ from .extended.contract import (
     ObjectPerNode,
 )
 from .extended.informers import Informer
+from .facts import UndeclaredFact
 from .nodes import Mask, Nodes, NodeView, Rows
 from .tally import PodMatch, Tally
+from .view import View
 from .what_if import BareNodes, WhatIf
 
 __all__ = [
@@ -45,7 +48,9 @@ __all__ = [
     "Rows",
     "Scope",
     "Tally",
+    "UndeclaredFact",
     "UnknownNode",
+    "View",
     "WhatIf",
     "check",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import repeat
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,8 @@ class Nodes:
     def __init__(self, state: State, changes: ChangeLog | None = None) -> None:
         #: What changed when. Rows that only would be have no log.
         self.changes = changes
+        #: What plugins see of these rows; see `view`.
+        self.views: dict[Any, Any] = {}
         self.show(state)
 
     def show(self, state: State) -> None:
@@ -104,6 +107,11 @@ class Nodes:
         self.volume_use = self._state.volume_use
         #: What plugins keep of nodes: extended resources by type.
         self.extended: ExtendedView = self._state.extended
+
+    @property
+    def whole(self) -> Nodes:
+        """All of it, to those who see only some facts and may run the filters of others."""
+        return self
 
     @property
     def kept_room(self) -> KeptRoom | None:

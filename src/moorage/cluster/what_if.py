@@ -24,6 +24,7 @@ class WhatIf(Nodes):
 
     def __init__(self, nodes: Nodes, rows: NDArray[np.intp] | None = None) -> None:
         """With rows, only these are right: what others have been asked for is not copied."""
+        nodes = nodes.whole
         super().__init__(nodes._state)
         # A what-if of a what-if starts from the rows as they would be there.
         requested = nodes._requested
@@ -141,7 +142,7 @@ class BareNodes(Nodes):
     """
 
     def __init__(self, nodes: Nodes) -> None:
-        super().__init__(nodes._state)
+        super().__init__(nodes.whole._state)
         self.requested = freeze(np.zeros_like(nodes.requested))
         self.nonzero_requested = freeze(np.zeros_like(nodes.nonzero_requested))
 

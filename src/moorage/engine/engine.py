@@ -15,6 +15,7 @@ from moorage.cluster import Cluster, HandleRegistry
 from moorage.cluster.changes import unite
 from moorage.config import Configuration
 from moorage.framework.attempt import Failed
+from moorage.framework.gang_points import CountRoom
 from moorage.framework.observe import PODGROUP, PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from moorage.framework.plugin import Registry
 from moorage.framework.plugin_fence import STOPPED, make_error
@@ -157,6 +158,8 @@ class Engine:
         for profile in self.profiles.values():
             for plugin in profile.plugins.values():
                 show_cluster(plugin, cluster.nodes)
+                if isinstance(plugin, CountRoom):
+                    cluster.nodes.device_decisions.add_scored_resources(plugin.scored_resources)
         cluster.changes.limit_to(unite(each.reads for each in self.profiles.values()))
         return cluster
 

@@ -8,7 +8,13 @@ from enum import Enum, auto
 import msgspec
 
 from moorage.cluster import Nodes
-from moorage.framework.calls import ask_is_prepared, ask_permit, ask_prepare, ask_reserve
+from moorage.framework.calls import (
+    ask_is_prepared,
+    ask_permit,
+    ask_prepare,
+    ask_reserve,
+    ask_unreserve,
+)
 from moorage.framework.device_writes import DeviceWrites
 from moorage.framework.observe import (
     ERROR,
@@ -28,7 +34,6 @@ from moorage.framework.plugin import (
     Reserve,
     Wait,
 )
-from moorage.framework.plugin_fence import PluginFence
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, PluginError, Rejected, check_text
 from moorage.objects.pod import Pod
@@ -154,8 +159,7 @@ def unreserve(placement: Placement, nodes: Nodes, observer: Observer) -> list[st
     with PointTimer(observer, UNRESERVE, placement.profile.name):
         for plugin in reversed(placement.profile.reserve):
             try:
-                with PluginFence('running Unreserve plugin "{}"', plugin):
-                    plugin.unreserve(placement.pod, nodes, placement.node_name)
+                ask_unreserve(plugin, placement.pod, nodes, placement.node_name)
             except PluginError as error:
                 # The others must give back what they hold.
                 problems.append(str(error))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes
+from moorage.cluster import Mask, View
 from moorage.objects.pod import Pod
 
 from .attempt import Failed
@@ -83,7 +83,7 @@ class Advise(Plugin, Generic[F]):
 
     @abstractmethod
     def advise(
-        self, pod: Pod, prepared: F | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: F | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterable[Advice]:
         """Yields advice about rows that the plugin rejects, the most helpful first.
 
@@ -106,7 +106,7 @@ class AdviseEviction(Plugin):
 
     @abstractmethod
     def advise_eviction(
-        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+        self, pod: Pod, failed: Failed, nodes: View, profile: Profile
     ) -> EvictionAdvice | None:
         """Returns the smallest change of the pod, already tried; None if nothing helps."""
 
@@ -117,7 +117,7 @@ class AdviseEviction(Plugin):
 MOST_BLOCKERS = 10
 
 
-def name_nodes(rows: NDArray[np.intp], nodes: Nodes) -> str:
+def name_nodes(rows: NDArray[np.intp], nodes: View) -> str:
     """Says how many nodes there are, or names the only one."""
     if len(rows) == 1:
         return f"node {nodes.name(int(rows[0]))}"
@@ -126,7 +126,7 @@ def name_nodes(rows: NDArray[np.intp], nodes: Nodes) -> str:
 
 def find_pods(
     rows: NDArray[np.intp],
-    nodes: Nodes,
+    nodes: View,
     wanted: Callable[[Pod], bool],
     most: int = MOST_BLOCKERS,
 ) -> tuple[PodAt, ...]:

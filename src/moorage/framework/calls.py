@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes, RowFacts, Rows
+from moorage.cluster.view import View, see, see_more, see_row, shows_rows
+from moorage.objects.per_template import once_per_template
 from moorage.objects.pod import Pod
+from moorage.objects.pod_spec import PodSpec
 
-from .advice import AdviseEviction, EvictionAdvice
+from .advice import Advice, Advise, AdviseEviction, EvictionAdvice
 from .attempt import Failed
+from .device_writes import ClaimRelease
 from .observe import Caller, call_plainly
 from .plugin import (
     UNSIGNABLE,
@@ -53,6 +57,7 @@ from .status import BrokenRowsError, Code, PluginError, Rejected, check_items
 from .verdict import Verdict
 
 if TYPE_CHECKING:
+    from .gang_points import ReleaseClaims
     from .profile import Profile
 
 # What is done at the points that most plugins serve; the texts are kube-scheduler's.
@@ -76,7 +81,7 @@ def ask_pre_filter(
 ) -> Any | Narrowed[Any] | Rejected | None:
     """Returns what the plugin prepares for its filter."""
     try:
-        answer = ask(plugin, plugin.pre_filter, pod, nodes)
+        answer = ask(plugin, plugin.pre_filter, pod, see(plugin, nodes))
         if type(answer) is Rejected and answer.code is Code.ERROR:
             raise PluginError(answer.message)
         return answer
@@ -102,7 +107,8 @@ def ask_filter_in_part(
 ) -> Verdict:
     """Returns the same for callers that check `Verdict.broken` themselves."""
     try:
-        return check_verdict(ask(plugin, plugin.filter, prepared, nodes, rows), nodes.count(rows))
+        answer = ask(plugin, plugin.filter, prepared, see(plugin, nodes), rows)
+        return check_verdict(answer, nodes.count(rows))
     except Exception as error:
         raise make_plugin_error(FILTERING, plugin, error) from error
 
@@ -117,16 +123,35 @@ def raise_broken_rows(plugin: Filter[Any], verdict: Verdict, rows: NDArray[np.in
 def ask_recheck(plugin: Filter[Any], prepared: Any, nodes: Nodes, row: RowFacts) -> Rescore:
     """Returns the plugin's quick answer for one row; an invalid answer counts as UNKNOWN."""
     try:
-        answer = plugin.recheck(prepared, nodes, row)
+        view = see(plugin, nodes)
+        answer = plugin.recheck(prepared, view, see_row(view, row))
         return answer if type(answer) is Rescore else Rescore.UNKNOWN
     except Exception as error:
         raise make_plugin_error(FILTERING, plugin, error) from error
 
 
+def make_recheck(plugin: Filter[Any], nodes: Nodes) -> Callable[[Any, Nodes, RowFacts], Rescore]:
+    """Returns the plugin's `recheck` for callers that ask often: it gets the view and the row."""
+    view, recheck = see(plugin, nodes), plugin.recheck
+    if shows_rows(view):
+        return lambda prepared, _, row: recheck(prepared, view, row)
+    return lambda prepared, _, row: recheck(prepared, view, see_row(view, row))
+
+
+def make_rescore(
+    plugin: Score[Any], nodes: Nodes
+) -> Callable[[Any, Nodes, RowFacts, Scores], Rescore]:
+    """Returns the same of the plugin's `rescore`."""
+    view, rescore = see(plugin, nodes), plugin.rescore
+    if shows_rows(view):
+        return lambda prepared, _, row, scores: rescore(prepared, view, row, scores)
+    return lambda prepared, _, row, scores: rescore(prepared, view, see_row(view, row), scores)
+
+
 def ask_sees(plugin: Filter[Any], prepared: Any, nodes: Nodes) -> int:
     """Returns the changes by which other pods can alter the plugin's answer, as a number."""
     try:
-        answer = plugin.sees(prepared, nodes)
+        answer = plugin.sees(prepared, see(plugin, nodes))
         expect(answer, Change)
         return int(answer)
     except Exception as error:
@@ -136,7 +161,7 @@ def ask_sees(plugin: Filter[Any], prepared: Any, nodes: Nodes) -> int:
 def ask_watch(plugin: Plugin, pod: Pod, nodes: Nodes) -> int:
     """Returns the changes that can alter the plugin's answer for such a pod, as a number."""
     try:
-        answer = plugin.watch(pod, nodes)
+        answer = plugin.watch(pod, see(plugin, nodes))
         expect(answer, Change)
         return int(answer)
     except Exception as error:
@@ -160,11 +185,32 @@ def ask_turns(plugin: Plugin, pod: Pod, watch: int) -> int:
 def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
     """Returns what the plugin reads of a pod."""
     try:
-        answer = plugin.sign(pod, nodes)
-        hash(answer)
-        return answer
+        return sign_plainly(plugin, pod, nodes)
     except Exception as error:
         raise make_plugin_error(SIGNING, plugin, error) from error
+
+
+def sign_plainly(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
+    """Does what `ask_sign` does, and lets pass what the plugin raises.
+
+    About the first pod of a template it is asked twice: what it signs must be equal and hashable.
+    """
+    view = see(plugin, nodes)
+    answer = plugin.sign(pod, view)
+    hash(answer)
+    checked = _find_checked(pod.spec.template)
+    if id(plugin) not in checked:
+        again = plugin.sign(pod, view)
+        if again != answer:
+            raise PluginError(f"signs one pod in two ways, {answer!r} and {again!r}")
+        checked.add(id(plugin))
+    return answer
+
+
+@once_per_template
+def _find_checked(spec: PodSpec) -> set[int]:
+    """Returns the plugins that have signed a pod of a template twice, by their identity."""
+    return set()
 
 
 def ask_to_share(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
@@ -186,7 +232,7 @@ def ask_skips(plugin: Plugin, pod: Pod) -> bool:
 def ask_reserves_for(plugin: Reserve, pod: Pod, nodes: Nodes) -> bool:
     """Whether the plugin may reserve something for a pod."""
     with PluginFence('asking plugin "{}" for whom it reserves', plugin):
-        answer = plugin.reserves_for(pod, nodes)
+        answer = plugin.reserves_for(pod, see(plugin, nodes))
         expect(answer, bool)
         return answer
 
@@ -194,13 +240,13 @@ def ask_reserves_for(plugin: Reserve, pod: Pod, nodes: Nodes) -> bool:
 def ask_to_add(plugin: PreFilter[Any], prepared: Any, nodes: Nodes, pod: Pod, row: int) -> Any:
     """Returns the prepared value as if one more pod ran on a row."""
     with PluginFence('running AddPod on PreFilter plugin "{}"', plugin):
-        return _check_moved(plugin.add_pod(prepared, nodes, pod, row), prepared)
+        return _check_moved(plugin.add_pod(prepared, see(plugin, nodes), pod, row), prepared)
 
 
 def ask_to_remove(plugin: PreFilter[Any], prepared: Any, nodes: Nodes, pod: Pod, row: int) -> Any:
     """Returns the prepared value as if a pod no longer ran on a row."""
     with PluginFence('running RemovePod on PreFilter plugin "{}"', plugin):
-        return _check_moved(plugin.remove_pod(prepared, nodes, pod, row), prepared)
+        return _check_moved(plugin.remove_pod(prepared, see(plugin, nodes), pod, row), prepared)
 
 
 def _check_moved(answer: Any, prepared: Any) -> Any:
@@ -218,7 +264,7 @@ def ask_pre_score(
 ) -> Any | None:
     """Returns what the plugin prepares for its score."""
     try:
-        return ask(plugin, plugin.pre_score, pod, nodes, rows)
+        return ask(plugin, plugin.pre_score, pod, see(plugin, nodes), rows)
     except Exception as error:
         raise make_plugin_error('running PreScore plugin "{}"', plugin, error) from error
 
@@ -228,7 +274,8 @@ def ask_score(
 ) -> Scores:
     """Returns the plugin's numbers for some rows, before they are normalised."""
     try:
-        return check_scores(ask(plugin, plugin.score, prepared, nodes, rows), nodes.count(rows))
+        answer = ask(plugin, plugin.score, prepared, see(plugin, nodes), rows)
+        return check_scores(answer, nodes.count(rows))
     except Exception as error:
         raise make_plugin_error(SCORING, plugin, error) from error
 
@@ -238,7 +285,8 @@ def ask_rescore(
 ) -> Rescore:
     """Returns whether the plugin has updated the number of one row."""
     try:
-        return plugin.rescore(prepared, nodes, row, scores)
+        view = see(plugin, nodes)
+        return plugin.rescore(prepared, view, see_row(view, row), scores)
     except Exception as error:
         raise make_plugin_error(SCORING, plugin, error) from error
 
@@ -248,7 +296,7 @@ def ask_levels(
 ) -> Levels | None:
     """Returns the numbers for all rows as the few that occur; None if the plugin does not say."""
     try:
-        answer = ask(plugin, plugin.find_levels, prepared, nodes)
+        answer = ask(plugin, plugin.find_levels, prepared, see(plugin, nodes))
         return None if answer is None else check_levels(answer, nodes.count(nodes.everything))
     except Exception as error:
         raise make_plugin_error(SCORING, plugin, error) from error
@@ -285,7 +333,8 @@ def ask_post_filter(
 ) -> Remedy | NoRemedy:
     """Returns what the plugin would do for a pod that fits nowhere."""
     with PluginFence('running PostFilter plugin "{}"', plugin):
-        answer: Remedy | NoRemedy = ask(plugin, plugin.post_filter, pod, failed, nodes, profile)
+        view = _see_failure(plugin, nodes)
+        answer: Remedy | NoRemedy = ask(plugin, plugin.post_filter, pod, failed, view, profile)
         expect(answer, Remedy, NoRemedy)
         if isinstance(answer, Remedy):
             _check_remedy(answer, nodes)
@@ -298,7 +347,7 @@ def ask_to_propose(
     """Returns the evictions that a plugin proposes for a pod that fits nowhere."""
     with PluginFence('running PostFilter plugin "{}"', plugin):
         answer: tuple[ProposedEviction, ...] | NoRemedy = ask(
-            plugin, plugin.propose, pod, failed, nodes, profile
+            plugin, plugin.propose, pod, failed, _see_failure(plugin, nodes), profile
         )
         if not isinstance(answer, NoRemedy):
             check_items("propose", answer, ProposedEviction)
@@ -310,11 +359,26 @@ def ask_to_choose(
 ) -> Remedy | NoRemedy:
     """Returns the best of the remaining evictions."""
     with PluginFence('running PostFilter plugin "{}"', plugin):
-        answer = plugin.choose(proposals, nodes)
+        answer = plugin.choose(proposals, _see_failure(plugin, nodes))
         expect(answer, Remedy, NoRemedy)
         if isinstance(answer, Remedy):
             _check_remedy(answer, nodes)
         return answer
+
+
+def ask_release(
+    plugin: ReleaseClaims, pod: Pod, failed: Failed, nodes: Nodes
+) -> ClaimRelease | None:
+    """Returns what a member of a gang keeps in vain."""
+    with PluginFence('asking plugin "{}" what to release', plugin):
+        answer = plugin.find_release(pod, failed, _see_failure(plugin, nodes))
+        expect(answer, ClaimRelease, type(None))
+        return answer
+
+
+def _see_failure(plugin: Plugin, nodes: Nodes) -> View:
+    """Returns what a post-filter sees: those that evict run the filters of other plugins."""
+    return see_more(plugin, nodes, -1) if isinstance(plugin, Preempt) else see(plugin, nodes)
 
 
 def _check_remedy(remedy: Remedy, nodes: Nodes) -> None:
@@ -330,12 +394,19 @@ def _check_remedy(remedy: Remedy, nodes: Nodes) -> None:
             raise PluginError(f"pod {victim.key} is not on node {remedy.node_name}")
 
 
+def ask_advice(
+    plugin: Advise[Any], pod: Pod, prepared: Any, nodes: Nodes, rows: NDArray[np.intp]
+) -> Iterable[Advice]:
+    """Returns what a plugin advises, which plays no part in decisions: it may read all facts."""
+    return plugin.advise(pod, prepared, see_more(plugin, nodes, Change.ALL), rows)
+
+
 def ask_eviction_advice(
     plugin: AdviseEviction, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
 ) -> EvictionAdvice | None:
     """Returns what would let the plugin's post-filter help a pod."""
     with PluginFence('asking plugin "{}" for advice', plugin):
-        answer = plugin.advise_eviction(pod, failed, nodes, profile)
+        answer = plugin.advise_eviction(pod, failed, _see_failure(plugin, nodes), profile)
         expect(answer, EvictionAdvice, type(None))
         return answer
 
@@ -345,15 +416,27 @@ def ask_reserve(
 ) -> Rejected | None:
     """Returns why the plugin cannot reserve what the pod needs; None if it could."""
     try:
+        view = _see_to_write(plugin, nodes)
         # Every pod comes by here, and mostly nobody wants to know how long it takes.
         answer = (
-            plugin.reserve(pod, nodes, row)
+            plugin.reserve(pod, view, row)
             if ask is None
-            else ask(plugin, plugin.reserve, pod, nodes, row)
+            else ask(plugin, plugin.reserve, pod, view, row)
         )
         return None if answer is None else check_rejection(answer)
     except Exception as error:
         raise make_plugin_error('running Reserve plugin "{}"', plugin, error) from error
+
+
+def ask_unreserve(plugin: Reserve, pod: Pod, nodes: Nodes, node_name: str) -> None:
+    """Asks the plugin to give back what it reserved."""
+    with PluginFence('running Unreserve plugin "{}"', plugin):
+        plugin.unreserve(pod, _see_to_write(plugin, nodes), node_name)
+
+
+def _see_to_write(plugin: Plugin, nodes: Nodes) -> View:
+    """Returns a view through which a plugin writes what it says that it writes."""
+    return see_more(plugin, nodes, writes=getattr(plugin, "writes", Change.NONE))
 
 
 def ask_permit(plugin: Permit, ask: Caller, pod: Pod, node_name: str) -> Rejected | Wait | None:
@@ -367,7 +450,7 @@ def ask_permit(plugin: Permit, ask: Caller, pod: Pod, node_name: str) -> Rejecte
 def ask_prepare(plugin: PreBind, pod: Pod, nodes: Nodes, node_name: str) -> Preparation | None:
     """Returns what must be written before a pod is bound."""
     try:
-        answer = plugin.prepare(pod, nodes, node_name)
+        answer = plugin.prepare(pod, _see_to_write(plugin, nodes), node_name)
         if answer is not None:
             expect(answer, Preparation, type(None))
         return answer
@@ -378,6 +461,6 @@ def ask_prepare(plugin: PreBind, pod: Pod, nodes: Nodes, node_name: str) -> Prep
 def ask_is_prepared(plugin: PreBind, pod: Pod, nodes: Nodes, node_name: str) -> bool | Rejected:
     """Asks whether what was written has come true."""
     with PluginFence('running PreBind plugin "{}"', plugin):
-        answer = plugin.is_prepared(pod, nodes, node_name)
+        answer = plugin.is_prepared(pod, see(plugin, nodes), node_name)
         expect(answer, bool, np.bool_, Rejected)
         return answer

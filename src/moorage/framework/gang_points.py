@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from moorage.cluster import Nodes
+from moorage.cluster import View
 from moorage.objects.pod import Pod
 
 from .attempt import Failed
@@ -42,7 +42,7 @@ class ReleaseClaims(Plugin):
     """Releases devices that members of a gang keep in vain."""
 
     @abstractmethod
-    def find_release(self, pod: Pod, failed: Failed, nodes: Nodes) -> ClaimRelease | None:
+    def find_release(self, pod: Pod, failed: Failed, nodes: View) -> ClaimRelease | None:
         """Returns what to release for a member that fits nowhere; None if nothing helps it."""
 
 

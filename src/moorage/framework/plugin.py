@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, HandleRegistry, Nodes, NodeView, RowFacts, Rows, Scope
+from moorage.cluster import Change, HandleRegistry, NodeView, RowFacts, Rows, Scope, View
 from moorage.config import FeatureGates
 from moorage.objects.pod import Pod
 
@@ -63,7 +63,7 @@ class Plugin(ABC):
     #: The type of its arguments in the configuration, if it takes any.
     Args: ClassVar[type[msgspec.Struct] | None] = None
     #: The kinds of row change that can alter its answer for an unchanged pod.
-    reads: ClassVar[Change] = Change.ALL
+    reads: Change = Change.ALL
     #: How far such a change reaches. ROW promises that a row's answer, and what is prepared,
     #: depend on the pod and that row alone. Whether a plugin skips itself may depend on all rows:
     #: it is asked again after a change that it reads.
@@ -86,7 +86,7 @@ class Plugin(ABC):
         """Builds a plugin that uses extended resources, and registers their handles here."""
         return cls.create(args, gates)
 
-    def see_cluster(self, nodes: Nodes) -> None:  # noqa: B027 - most have no use for it
+    def see_cluster(self, nodes: View) -> None:  # noqa: B027 - most have no use for it
         """Called once before any pod, because some points and hints get no nodes."""
 
     def turns_with(self, pod: Pod) -> Change | None:
@@ -96,7 +96,7 @@ class Plugin(ABC):
         """
         return None
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         """Returns the changes that can alter its answer for such a pod: `reads` or fewer."""
         return self.reads
 
@@ -141,14 +141,14 @@ class PreFilter(Plugin, Generic[F]):
     """Looks at the pod once, before any node."""
 
     @abstractmethod
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> F | Narrowed[F] | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> F | Narrowed[F] | Rejected | None:
         """Returns what `filter` needs; None skips the plugin's filter for this pod."""
 
-    def add_pod(self, prepared: F, nodes: Nodes, pod: Pod, row: int) -> F:
+    def add_pod(self, prepared: F, nodes: View, pod: Pod, row: int) -> F:
         """Returns the prepared value as if one more pod ran on a row. Rows carry their own part."""
         return prepared
 
-    def remove_pod(self, prepared: F, nodes: Nodes, pod: Pod, row: int) -> F:
+    def remove_pod(self, prepared: F, nodes: View, pod: Pod, row: int) -> F:
         """Returns the prepared value as if a pod no longer ran on a row."""
         return prepared
 
@@ -157,10 +157,10 @@ class Filter(Plugin, Generic[F]):
     """Says which nodes can take the pod. Without a `pre_filter`, `prepared` is the pod itself."""
 
     @abstractmethod
-    def filter(self, prepared: F, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: F, nodes: View, rows: Rows) -> Verdict:
         """Returns one answer per row, in the order of `rows`."""
 
-    def sees(self, prepared: F, nodes: Nodes) -> Change:
+    def sees(self, prepared: F, nodes: View) -> Change:
         """Returns the part of `reads` by which pods that come or go can alter its answer.
 
         Preemption and nominated pods ask what would be with other pods on a row. For filters that
@@ -168,7 +168,7 @@ class Filter(Plugin, Generic[F]):
         """
         return self.reads
 
-    def recheck(self, prepared: F, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: F, nodes: View, row: RowFacts) -> Rescore:
         """Answers quickly for one changed row: INFEASIBLE, UPDATED (it fits) or UNKNOWN."""
         return Rescore.UNKNOWN
 
@@ -182,7 +182,7 @@ class PostFilter(Plugin):
 
     @abstractmethod
     def post_filter(
-        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+        self, pod: Pod, failed: Failed, nodes: View, profile: Profile
     ) -> Remedy | NoRemedy:
         """Returns a remedy, which ends the search; so does any code but Unschedulable."""
 
@@ -192,12 +192,12 @@ class Preempt(PostFilter):
 
     @abstractmethod
     def propose(
-        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+        self, pod: Pod, failed: Failed, nodes: View, profile: Profile
     ) -> tuple[ProposedEviction, ...] | NoRemedy:
         """Returns all evictions that would help; at least one."""
 
     @abstractmethod
-    def choose(self, proposals: Sequence[ProposedEviction], nodes: Nodes) -> Remedy | NoRemedy:
+    def choose(self, proposals: Sequence[ProposedEviction], nodes: View) -> Remedy | NoRemedy:
         """Returns the best of the remaining proposals."""
 
 
@@ -205,7 +205,7 @@ class PreScore(Plugin, Generic[S]):
     """Looks at the nodes that are left, before they are scored."""
 
     @abstractmethod
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> S | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> S | None:
         """Returns what `score` needs, given the feasible rows; None skips the plugin's score.
 
         A plugin that says what it `reads` promises that skipping does not depend on the rows.
@@ -216,14 +216,14 @@ class Score(Plugin, Generic[S]):
     """Prefers nodes. Without a `pre_score`, `prepared` is the pod itself."""
 
     @abstractmethod
-    def score(self, prepared: S, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: S, nodes: View, rows: Rows) -> Scores:
         """Returns one number per row, in the order of `rows`."""
 
     def normalize(self, prepared: S, scores: Scores) -> Scores:
         """Scales the numbers of all feasible rows to 0 to 100."""
         return scores
 
-    def find_levels(self, prepared: S, nodes: Nodes) -> Levels | None:
+    def find_levels(self, prepared: S, nodes: View) -> Levels | None:
         """Returns `score` for all rows as the few numbers that occur; None if there may be many.
 
         It promises that `normalize` maps a number alike however many rows have it, because it is
@@ -234,7 +234,7 @@ class Score(Plugin, Generic[S]):
     #: What `normalize` looks at beyond the row itself.
     reduces: ClassVar[Reduction] = Reduction.EVERYTHING
 
-    def rescore(self, prepared: S, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+    def rescore(self, prepared: S, nodes: View, row: RowFacts, scores: Scores) -> Rescore:
         """Updates the number of one changed row in `scores`, before normalising."""
         return Rescore.UNKNOWN
 
@@ -247,23 +247,27 @@ class Sign(Plugin):
     signs: SignedParts | None = None
 
     @abstractmethod
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         """Returns all that the plugin reads of a pod, or UNSIGNABLE if it must be decided alone."""
 
 
 class Reserve(Plugin):
     """Reserves something for a pod whose node is chosen."""
 
+    #: The facts that it decides: STORAGE and CLAIMS. The view of `reserve`, `unreserve` and
+    #: `prepare` then has `reservations` or `device_decisions`, and no other view has them.
+    writes: ClassVar[Change] = Change.NONE
+
     @abstractmethod
-    def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
+    def reserve(self, pod: Pod, nodes: View, row: int) -> Rejected | None:
         """Takes what the pod needs there; returns None on success."""
 
-    def reserves_for(self, pod: Pod, nodes: Nodes) -> bool:
+    def reserves_for(self, pod: Pod, nodes: View) -> bool:
         """Whether `reserve` may take something for such a pod on any node."""
         return True
 
     @abstractmethod
-    def unreserve(self, pod: Pod, nodes: Nodes, node_name: str) -> None:
+    def unreserve(self, pod: Pod, nodes: View, node_name: str) -> None:
         """Gives it back. Also called for plugins whose `reserve` did not run."""
 
 
@@ -305,11 +309,11 @@ class PreBind(Plugin):
     watches them; everything else is done by the coroutine.
     """
 
-    def prepare(self, pod: Pod, nodes: Nodes, node_name: str) -> Preparation | None:
+    def prepare(self, pod: Pod, nodes: View, node_name: str) -> Preparation | None:
         """Returns what must be written first; None if nothing."""
         return None
 
-    def is_prepared(self, pod: Pod, nodes: Nodes, node_name: str) -> bool | Rejected:
+    def is_prepared(self, pod: Pod, nodes: View, node_name: str) -> bool | Rejected:
         """Returns whether what was written has come true; a rejection ends the wait."""
         return True
 
@@ -344,10 +348,10 @@ class NodeFilter(Filter[Pod]):
     def filter_node(self, pod: Pod, node: NodeView) -> str | Reason | None:
         """Returns why the node does not suit, or None if it does."""
 
-    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Pod, nodes: View, rows: Rows) -> Verdict:
         def ask(pod: Pod) -> list[str | Reason | None]:
             return [
-                self.filter_node(pod, nodes.view(row)) if nodes.alive[row] else None
+                self.filter_node(pod, NodeView(nodes, row)) if nodes.alive[row] else None
                 for row in nodes.numbers(rows)
             ]
 
@@ -368,10 +372,10 @@ class NodeScore(Score[Pod]):
     def score_node(self, pod: Pod, node: NodeView) -> int:
         """Returns a score, the higher the better; 0 to 100 unless `normalize` changes it."""
 
-    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Pod, nodes: View, rows: Rows) -> Scores:
         def ask(pod: Pod) -> list[int]:
             return [
-                self.score_node(pod, nodes.view(row)) if nodes.alive[row] else 0
+                self.score_node(pod, NodeView(nodes, row)) if nodes.alive[row] else 0
                 for row in nodes.numbers(rows)
             ]
 
@@ -390,7 +394,7 @@ def reads_figures(plugin: Plugin, watch: int) -> bool:
 
 
 def rescore_row(
-    plugin: Score[S], prepared: S, nodes: Nodes, row: RowFacts, scores: Scores
+    plugin: Score[S], prepared: S, nodes: View, row: RowFacts, scores: Scores
 ) -> Rescore:
     """Rescores by scoring the row anew, for plugins whose rows do not depend on each other."""
     scores[row.number] = plugin.score(prepared, nodes, np.array([row.number]))[0]

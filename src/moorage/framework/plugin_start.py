@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.cluster import Change, HandleRegistry, Nodes, Scope
+from moorage.cluster.view import see
 from moorage.config import FeatureGates
 from moorage.documents.errors import ConfigError
 
@@ -14,6 +15,7 @@ from .plugin import (
     Permit,
     Plugin,
     Reduction,
+    Score,
     SignedParts,
 )
 from .plugin_fence import STOPPED, PluginFence, expect, make_error, name_kinds
@@ -40,6 +42,8 @@ def _check_plugin(plugin: Plugin, kind: type[Plugin]) -> None:
     expect(metrics, tuple)
     for each in metrics:
         expect(each, Counts, Histogram)
+    if isinstance(plugin, Score):
+        _check_score(type(plugin))
     # Profiles keep plugins in dictionaries.
     hash(plugin)
     for attribute, wanted in _ATTRIBUTES.items():
@@ -48,10 +52,23 @@ def _check_plugin(plugin: Plugin, kind: type[Plugin]) -> None:
             raise PluginError(f"{attribute} is {value!r}, expected {name_kinds(wanted)}")
 
 
+def _check_score(kind: type[Score[Any]]) -> None:
+    """Raises unless a plugin that normalises its numbers says what it looks at to do so."""
+    if kind.normalize is Score.normalize:
+        return
+    if not any("reduces" in vars(each) for each in kind.__mro__ if each is not Score):
+        raise PluginError(
+            "normalizes its scores and does not declare what they are relative to: "
+            "`reduces = Reduction.LARGEST` to the largest of them, as `normalize_scores` does, "
+            "`Reduction.EVERYTHING` to all of them, `Reduction.NOTHING` each to itself"
+        )
+
+
 #: What a plugin says of itself, and the type of it.
 _ATTRIBUTES: Mapping[str, type | tuple[type, ...]] = {
     "name": str,
     "reads": Change,
+    "writes": Change,
     "scope": Scope,
     "reads_figures_only": bool,
     "reduces": Reduction,
@@ -78,7 +95,7 @@ def ask_wakeups(plugin: Plugin) -> tuple[Wakeup, ...]:
 def show_cluster(plugin: Plugin, nodes: Nodes) -> None:
     """Passes the cluster to a plugin when the scheduler starts."""
     with PluginFence('showing plugin "{}" the cluster', plugin):
-        plugin.see_cluster(nodes)
+        plugin.see_cluster(see(plugin, nodes))
 
 
 def ask_remarks(plugin: Plugin) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes
+from moorage.cluster import Mask, View
 from moorage.cluster.columns import NONZERO
 from moorage.documents.errors import child, describe, item
 from moorage.framework.plugin import MAX_SCORE, Scores
@@ -73,7 +73,7 @@ class AskedResources:
         self._known = -1
         self._counted: tuple[AskedResource, ...] = ()
 
-    def counted(self, nodes: Nodes) -> tuple[AskedResource, ...]:
+    def counted(self, nodes: View) -> tuple[AskedResource, ...]:
         """Returns the resources that count for the pod, in the order of the configuration."""
         if self._known != nodes.resources_version:
             self._known = nodes.resources_version
@@ -85,7 +85,7 @@ class AskedResources:
         for each in self._resources:
             yield each.name, self._requests.get(each.name, 0), each.weight or 1
 
-    def _find(self, nodes: Nodes) -> Iterator[AskedResource]:
+    def _find(self, nodes: View) -> Iterator[AskedResource]:
         for resource in self._resources:
             name, amount = resource.name, self._requests.get(resource.name, 0)
             at = nodes.resource(name)

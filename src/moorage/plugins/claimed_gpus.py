@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes
+from moorage.cluster import Change, View
 from moorage.cluster.changes import ChangeLog
 from moorage.cluster.row_view import Changed, LogReader
 from moorage.objects.pod import Pod
@@ -46,7 +46,7 @@ class ClaimedGPUs:
         #: The rows with pods that have claims.
         self._claiming: set[int] = set()
 
-    def count(self, nodes: Nodes, log: ChangeLog | None, classes: Iterable[str]) -> None:
+    def count(self, nodes: View, log: ChangeLog | None, classes: Iterable[str]) -> None:
         """Counts the rows that changed again. The classes are those that stand for GPUs."""
         size, found = nodes.count(nodes.everything), frozenset(classes)
         known = self._reader if self._reader is not None and self._reader.log is log else None
@@ -64,13 +64,13 @@ class ClaimedGPUs:
         """int64[row]"""
         return self._figures[_FIGURES.index(figure)]
 
-    def _find_due(self, nodes: Nodes, changed: Changed) -> Iterable[int]:
+    def _find_due(self, nodes: View, changed: Changed) -> Iterable[int]:
         if changed.everywhere & _CLASSES:
             return nodes.rows.tolist()
         due = {row for row, kinds in changed.rows.items() if kinds & _OF_ROWS}
         return due | self._claiming if changed.everywhere & _DEVICES else due
 
-    def _count_row(self, nodes: Nodes, row: int) -> None:
+    def _count_row(self, nodes: View, row: int) -> None:
         pods = nodes.pods(row).values()
         claiming = [each for each in pods if each.spec.resource_claims]
         if claiming:
@@ -81,7 +81,7 @@ class ClaimedGPUs:
             claiming += [each for each in pods if not each.spec.resource_claims]
         self._figures[:, row] = self._add_up(claiming, nodes.name(row), nodes) if claiming else 0
 
-    def _add_up(self, pods: Iterable[Pod], name: str, nodes: Nodes) -> tuple[int, int, int]:
+    def _add_up(self, pods: Iterable[Pod], name: str, nodes: View) -> tuple[int, int, int]:
         by_claim: dict[str, int] = {}
         gpus = cpu = memory = 0
         for pod in pods:
@@ -98,7 +98,7 @@ class ClaimedGPUs:
                 memory += asked.get(MEMORY, 0)
         return gpus + sum(by_claim.values()), cpu, memory
 
-    def _count_resources(self, pod: Pod, nodes: Nodes) -> int:
+    def _count_resources(self, pod: Pod, nodes: View) -> int:
         """Returns the GPUs that a pod asks for by a resource that stands for a class."""
         if self._is_counted_otherwise(pod):
             return 0
@@ -108,7 +108,7 @@ class ClaimedGPUs:
             amount for each, amount in behind if each is not None and each.name in self._classes
         )
 
-    def _count_devices(self, claim: ResourceClaim, name: str, nodes: Nodes) -> int:
+    def _count_devices(self, claim: ResourceClaim, name: str, nodes: View) -> int:
         """Returns the GPUs of a node that a claim has or was decided to get."""
         allocation = claim.allocation
         if allocation is None:
@@ -136,7 +136,7 @@ def _classes_by_request(claim: ResourceClaim) -> dict[str, str]:
     return found
 
 
-def _is_seen(given: DeviceResult, name: str, nodes: Nodes) -> bool:
+def _is_seen(given: DeviceResult, name: str, nodes: View) -> bool:
     """Whether a node gets a change when a device is taken or freed."""
     pool = nodes.devices.pools.get((given.driver, given.pool))
     if pool is None or pool.is_wide:
@@ -145,7 +145,7 @@ def _is_seen(given: DeviceResult, name: str, nodes: Nodes) -> bool:
     return name in (pool.nodes if by_device is None else by_device.get(given.device, ()))
 
 
-def _claims(pod: Pod, nodes: Nodes) -> Iterator[ResourceClaim]:
+def _claims(pod: Pod, nodes: View) -> Iterator[ResourceClaim]:
     """Yields the claims that a pod names. Requests for resources are counted elsewhere."""
     if pod.spec.resource_claims:
         for claim in nodes.devices.claims.used_by(pod):

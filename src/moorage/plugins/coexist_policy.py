@@ -10,7 +10,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.cluster.columns import EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.framework.advice import MOST_BLOCKERS, Advice, Advise, find_pods, name_nodes
 from moorage.framework.edits import EvictPods, SetCoexistPolicy
@@ -115,10 +115,10 @@ class CoexistPolicy(
     def __init__(self, args: CoexistPolicyArgs | None = None) -> None:
         self._prefers_smallest = (args or CoexistPolicyArgs()).prefer_smallest_node
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return is_exclusive(pod), is_ordinary(pod), unknown_policy(pod), group_of(pod)
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         kinds = Change.EXCLUSIVE if is_ordinary(pod) else Change.NONE
         if is_exclusive(pod):
             kinds |= Change.ORDINARY
@@ -132,7 +132,7 @@ class CoexistPolicy(
 
     # Filtering
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> CoexistStanding | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> CoexistStanding | Rejected | None:
         wrong = unknown_policy(pod)
         if wrong is not None:
             return unresolvable(f"pod {wrong}")
@@ -141,7 +141,7 @@ class CoexistPolicy(
             return standing
         return None
 
-    def filter(self, prepared: CoexistStanding, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: CoexistStanding, nodes: View, rows: Rows) -> Verdict:
         members = nodes.coexist_group(prepared.group) if prepared.group is not None else {}
         repelled = nodes.nothing(rows)
         if prepared.is_ordinary:
@@ -152,10 +152,10 @@ class CoexistPolicy(
         in_use = (ordinary[rows] > 0) & ~repelled
         return Verdict((_EXCLUSIVE_THERE, _OTHERS_THERE), np.stack((repelled, in_use)))
 
-    def sees(self, prepared: CoexistStanding, nodes: Nodes) -> Change:
+    def sees(self, prepared: CoexistStanding, nodes: View) -> Change:
         return self.reads if prepared.group else self.reads & ~Change.PODS
 
-    def recheck(self, prepared: CoexistStanding, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: CoexistStanding, nodes: View, row: RowFacts) -> Rescore:
         at = row.number
         exclusive, ordinary = 0, 0
         if prepared.group is not None:
@@ -169,7 +169,7 @@ class CoexistPolicy(
     # Scoring
 
     def advise(
-        self, pod: Pod, prepared: CoexistStanding | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: CoexistStanding | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         """Advises about exclusive pods: those on the node, or the pod itself."""
         wrong = unknown_policy(pod)
@@ -191,17 +191,17 @@ class CoexistPolicy(
             blockers = find_pods(rows, nodes, clashes)
             yield Advice(problem, (SetCoexistPolicy(ANY),), blockers, "coexist")
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Pod | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Pod | None:
         return pod if self._prefers_smallest and is_exclusive(pod) else None
 
-    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Pod, nodes: View, rows: Rows) -> Scores:
         cpu_milli = nodes.allocatable[nodes.resources[CPU]][rows]
         memory_milli = nodes.allocatable[nodes.resources[MEMORY]][rows] // _BYTES_PER_MILLI
         sizes = np.minimum(cpu_milli, _LARGEST_MILLI) + np.minimum(memory_milli, _LARGEST_MILLI)
         lost: Scores = np.searchsorted(_STEPS_COLUMN, sizes, side="right").astype(np.int64)
         return MAX_SCORE - lost
 
-    def rescore(self, prepared: Pod, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+    def rescore(self, prepared: Pod, nodes: View, row: RowFacts, scores: Scores) -> Rescore:
         cpu_milli = row.allocatable[nodes.resources[CPU]]
         memory_milli = row.allocatable[nodes.resources[MEMORY]] // _BYTES_PER_MILLI
         size = min(cpu_milli, _LARGEST_MILLI) + min(memory_milli, _LARGEST_MILLI)
@@ -277,6 +277,6 @@ def _standing_of(pod: Pod) -> tuple[CoexistStanding, str | None]:
     return CoexistStanding.of(pod), unknown_policy(pod)
 
 
-def _has_exclusive_pods(nodes: Nodes) -> bool:
+def _has_exclusive_pods(nodes: View) -> bool:
     """Whether an exclusive pod runs anywhere, or waits for a place that is kept for it."""
     return nodes.nominations.exclusive_count > 0 or bool(nodes.exclusive_pods.any())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from moorage.cluster import Change, Nodes, Rows, Scope
+from moorage.cluster import Change, Rows, Scope, View
 from moorage.framework.holder_limits import LimitHolders
 from moorage.framework.plugin import Filter, PreFilter, Sign, SignedParts
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
@@ -66,13 +66,13 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, LimitHo
         #: What a namespace without a label may hold; None is as many as there are.
         self.most = (args or ExclusiveNodeLimitsArgs()).max_nodes_per_namespace
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.namespace if is_exclusive(pod) else None
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         return Change.EXCLUSIVE | Change.NAMESPACES if is_exclusive(pod) else Change.NONE
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> HeldNodes | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> HeldNodes | Rejected | None:
         if not is_exclusive(pod):
             return None
         limit: int | None = self.most
@@ -86,13 +86,13 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, LimitHo
             return None
         return HeldNodes(pod.namespace, limit, nodes.exclusive_rows(pod.namespace))
 
-    def add_pod(self, prepared: HeldNodes, nodes: Nodes, pod: Pod, row: int) -> HeldNodes:
+    def add_pod(self, prepared: HeldNodes, nodes: View, pod: Pod, row: int) -> HeldNodes:
         return prepared.move(row, 1) if _holds(pod, prepared) else prepared
 
-    def remove_pod(self, prepared: HeldNodes, nodes: Nodes, pod: Pod, row: int) -> HeldNodes:
+    def remove_pod(self, prepared: HeldNodes, nodes: View, pod: Pod, row: int) -> HeldNodes:
         return prepared.move(row, -1) if _holds(pod, prepared) else prepared
 
-    def filter(self, prepared: HeldNodes, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: HeldNodes, nodes: View, rows: Rows) -> Verdict:
         if len(prepared.rows) < prepared.limit:
             return Verdict((), np.zeros((0, nodes.count(rows)), np.bool_))
         beyond = ~nodes.nothing(rows)

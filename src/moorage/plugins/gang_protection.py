@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.cluster.kept_room import KeptRoom
 from moorage.framework.gang_points import ROOM_RELEASED, ProtectGangs
 from moorage.framework.plugin import Filter, Rescore, Sign
@@ -40,17 +40,17 @@ class GangProtection(Filter[Pod], Sign, ProtectGangs):
     def __init__(self, args: GangProtectionArgs) -> None:
         self.after_seconds = args.after_seconds
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.priority, nodes.groups.key_of(pod), is_daemonset_pod(pod)
 
-    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Pod, nodes: View, rows: Rows) -> Verdict:
         kept = nodes.kept_room
         count = nodes.count(rows)
         if kept is None or not kept.refuses(prepared, nodes.groups.key_of(prepared)):
             return Verdict.accepting(count)
         return Verdict.rejecting(_mark(kept, nodes)[rows], _reason(kept))
 
-    def recheck(self, prepared: Pod, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: Pod, nodes: View, row: RowFacts) -> Rescore:
         kept = nodes.kept_room
         if kept is None or not kept.refuses(prepared, nodes.groups.key_of(prepared)):
             return Rescore.UPDATED
@@ -60,13 +60,13 @@ class GangProtection(Filter[Pod], Sign, ProtectGangs):
         return (on(ROOM_RELEASED.resource, Action.DELETE),)
 
 
-def _mark(kept: KeptRoom, nodes: Nodes) -> NDArray[np.bool_]:
+def _mark(kept: KeptRoom, nodes: View) -> NDArray[np.bool_]:
     """Returns the rows of the nodes whose room is kept, for all rows."""
 
     def make() -> NDArray[np.bool_]:
         marked = np.zeros(len(nodes.alive), np.bool_)
-        rows = nodes.find_rows(kept.nodes)
-        marked[rows[rows >= 0]] = True
+        rows = map(nodes.row, kept.nodes)
+        marked[[row for row in rows if row is not None]] = True
         return marked
 
     return nodes.derived.get((GangProtection.name, kept), make)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, HandleRegistry, Mask, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, HandleRegistry, Mask, RowFacts, Rows, Scope, View
 from moorage.cluster.labels import ABSENT
 from moorage.framework.advice import Advice, Advise, name_nodes
 from moorage.framework.edits import AskForDevice
@@ -53,6 +53,7 @@ RESERVE_LABELS = {
 }
 
 # What is read of nodes and their pods.
+_OF_PODS = Change.PODS | Change.POD_STATUS
 _OF_NODES = Change.ALLOCATABLE | Change.LABELS | Change.REQUESTED | Change.EXTENDED
 
 # Products of the two fit 64 bits.
@@ -77,7 +78,7 @@ class GPUNames:
         """Returns how many of the names are GPUs: the rule by which nodes are remembered."""
         return sum(name in self for name in listed)
 
-    def places(self, nodes: Nodes) -> tuple[int, ...]:
+    def places(self, nodes: View) -> tuple[int, ...]:
         """Returns the columns of GPUs."""
         version = nodes.resources_version
         places = self._places.get(version)
@@ -99,7 +100,7 @@ class GPUAware(
 
     name = "GPUAware"
     Args = GPUAwareArgs
-    reads = _OF_NODES | Change.SLICES | Change.CLAIMS | Change.CLASSES | Change.POD_STATUS
+    reads = _OF_NODES | Change.SLICES | Change.CLAIMS | Change.CLASSES | _OF_PODS
     scope = Scope.ROW
     signs: SignedParts | None = TEMPLATE
     reduces = Reduction.NOTHING
@@ -115,7 +116,7 @@ class GPUAware(
         if self._classes is not None:
             # A pod's claims are no part of its template.
             self.signs = None
-        self._nodes: Nodes | None = None
+        self._nodes: View | None = None
         labels = (*args.gpu_node_labels, *args.additional_gpu_node_labels)
         self._labels = labels if self._remembers else ()
         images = (*args.device_plugin_images, *args.additional_device_plugin_images)
@@ -142,10 +143,10 @@ class GPUAware(
     def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
         return cls(args, handles)
 
-    def see_cluster(self, nodes: Nodes) -> None:
+    def see_cluster(self, nodes: View) -> None:
         self._nodes = nodes
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         kept = self._keeps_off(pod, nodes)
         if not (kept and self._rejects):
             return kept
@@ -157,7 +158,7 @@ class GPUAware(
         # Which devices are GPUs may change with their class.
         return Change.CLASSES
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         kinds = Change.NONE if self._classes is None else Change.CLASSES
         if not self._keeps_off(pod, nodes):
             return kinds
@@ -170,29 +171,29 @@ class GPUAware(
             kinds |= Change.REQUESTED | Change.LABELS | nodes.extended.change(self._learned)
         if self._claimed is not None:
             # Which claims were made for a pod is told in its status.
-            kinds |= Change.POD_STATUS
+            kinds |= _OF_PODS
         return kinds | Change.LABELS if self._labels else kinds
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> GPUNames | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> GPUNames | None:
         return self._prepare(pod, nodes) if self._rejects and not self._is_backfill(pod) else None
 
-    def filter(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: GPUNames, nodes: View, rows: Rows) -> Verdict:
         kept = self._with_gpus(prepared, nodes, rows)
         if self._reserve:
             kept &= self._reaches_reserve(prepared, nodes, rows)
         return Verdict.rejecting(kept, self._kept)
 
-    def sees(self, prepared: GPUNames, nodes: Nodes) -> Change:
+    def sees(self, prepared: GPUNames, nodes: View) -> Change:
         # Devices belong to claims: no pod that comes or goes changes them by itself.
         return _OF_NODES if self._learned else _OF_NODES & ~Change.EXTENDED
 
-    def recheck(self, prepared: GPUNames, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: GPUNames, nodes: View, row: RowFacts) -> Rescore:
         kept = self._row_has_gpus(prepared, nodes, row)
         if kept and self._reserve:
             kept = bool(self._reaches_reserve(prepared, nodes, np.array([row.number]))[0])
         return Rescore.INFEASIBLE if kept else Rescore.UPDATED
 
-    def _reaches_reserve(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
+    def _reaches_reserve(self, prepared: GPUNames, nodes: View, rows: Rows) -> Mask:
         """Returns where the pod would use what the free GPUs of the node may need."""
         free_gpus = np.zeros(nodes.count(rows), np.int64)
         for at in prepared.places(nodes):
@@ -210,7 +211,7 @@ class GPUAware(
         return reached
 
     def _learn(
-        self, nodes: Nodes, rows: Rows, resource: str, reserved: NDArray[np.int64]
+        self, nodes: View, rows: Rows, resource: str, reserved: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """int64[row]: what GPU pods of a node request per GPU, where there are some."""
         columns = nodes.extended.columns(self._learned) if self._learned else None
@@ -225,7 +226,7 @@ class GPUAware(
         each = np.minimum(-(-used // np.maximum(gpus, 1)), _MOST_RESERVED)
         return np.where(gpus > 0, each, reserved)
 
-    def _count_claimed(self, nodes: Nodes) -> ClaimedGPUs | None:
+    def _count_claimed(self, nodes: View) -> ClaimedGPUs | None:
         if self._claimed is None or self._classes is None:
             return None
         # In a what-if, the claims and pods are those of the cluster.
@@ -243,7 +244,7 @@ class GPUAware(
         return sum(amount for name, amount in pod.spec.requests if name in self._names)
 
     def advise(
-        self, pod: Pod, prepared: GPUNames | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: GPUNames | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         """Advises to request one of the existing GPUs."""
         for resource, at in nodes.resources.items():
@@ -254,14 +255,14 @@ class GPUAware(
                 problem = f"{who} kept for pods that ask for one"
                 yield Advice(problem, (AskForDevice(resource),), kind="gpu")
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> GPUNames | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> GPUNames | None:
         # A pod that may use GPU nodes goes there when others are full.
         return self._prepare(pod, nodes) if not self._rejects or self._is_backfill(pod) else None
 
-    def score(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: GPUNames, nodes: View, rows: Rows) -> Scores:
         return np.where(self._with_gpus(prepared, nodes, rows), 0, MAX_SCORE).astype(np.int64)
 
-    def rescore(self, prepared: GPUNames, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+    def rescore(self, prepared: GPUNames, nodes: View, row: RowFacts, scores: Scores) -> Rescore:
         has = self._row_has_gpus(prepared, nodes, row)
         scores[row.number] = 0 if has else MAX_SCORE
         return Rescore.UPDATED
@@ -301,7 +302,7 @@ class GPUAware(
 
     # Pods
 
-    def _prepare(self, pod: Pod, nodes: Nodes) -> GPUNames | None:
+    def _prepare(self, pod: Pod, nodes: View) -> GPUNames | None:
         # A value of its own per pod: the columns that it finds are those of one cluster.
         if not self._keeps_off(pod, nodes):
             return None
@@ -317,7 +318,7 @@ class GPUAware(
         most = self._args.backfill_below_priority
         return most is not None and pod.priority < most
 
-    def _keeps_off(self, pod: Pod, nodes: Nodes) -> bool:
+    def _keeps_off(self, pod: Pod, nodes: View) -> bool:
         """Whether the pod does not belong on a node with GPUs."""
         # As long as nobody says which, a claim may be one to a GPU, whatever it is called.
         if pod.spec.resource_claims and (self._classes is None or not self._classes.find(nodes)):
@@ -327,7 +328,7 @@ class GPUAware(
         is_daemon = self._args.exempt_daemon_sets and is_daemonset_pod(pod)
         return not (is_daemon or self._is_device_plugin(pod))
 
-    def _asks_for_gpu(self, pod: Pod, nodes: Nodes | None) -> bool:
+    def _asks_for_gpu(self, pod: Pod, nodes: View | None) -> bool:
         if nodes is not None and self._classes is not None:
             by_class = self._classes.are_asked_for(pod, nodes)
         else:
@@ -349,7 +350,7 @@ class GPUAware(
 
     # Nodes: as rows, as a row that changed, and as the object of an event
 
-    def _with_gpus(self, names: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
+    def _with_gpus(self, names: GPUNames, nodes: View, rows: Rows) -> Mask:
         found = nodes.nothing(rows)
         if self._classes is not None:
             found |= self._classes.rows_with_some(nodes, rows)
@@ -359,14 +360,14 @@ class GPUAware(
             found |= nodes.allocatable[at][rows] > 0
         return found
 
-    def _find_remembered(self, names: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
+    def _find_remembered(self, names: GPUNames, nodes: View, rows: Rows) -> Mask:
         found = nodes.resource_names.judge(names).take(nodes.resource_sets[rows]) > 0
         for key in self._labels:
             present = nodes.label(key).codes[rows] != ABSENT
             found |= present & ~nodes.selected({key: _NO}, rows)
         return found
 
-    def _row_has_gpus(self, names: GPUNames, nodes: Nodes, row: RowFacts) -> bool:
+    def _row_has_gpus(self, names: GPUNames, nodes: View, row: RowFacts) -> bool:
         if any(row.allocatable[at] > 0 for at in names.places(nodes)):
             return True
         if self._remembers and self._has_gpus(nodes.node(row.number)):
@@ -396,7 +397,7 @@ class _ReserveOfLabel:
         return min(amount, _MOST_RESERVED)
 
 
-def _reserves(nodes: Nodes, rows: Rows, resource: str, amount: int) -> NDArray[np.int64]:
+def _reserves(nodes: View, rows: Rows, resource: str, amount: int) -> NDArray[np.int64]:
     """int64[row]: what is kept of a resource for a free GPU, by the label of the node if any."""
     otherwise = min(amount, _MOST_RESERVED)
     column = nodes.label(RESERVE_LABELS[resource])

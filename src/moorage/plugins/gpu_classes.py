@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes, Rows
+from moorage.cluster import Mask, Rows, View
 from moorage.cluster.devices.device_classes import DeviceClasses
 from moorage.objects.device import DeviceClass, ResourceSlice, SliceDevice
 from moorage.objects.pod import Pod
@@ -28,7 +28,7 @@ class GPUClasses:
         #: How many devices rows have that one of the classes selects.
         self._columns: ClassColumns | None = None
 
-    def find(self, nodes: Nodes) -> tuple[DeviceClass, ...]:
+    def find(self, nodes: View) -> tuple[DeviceClass, ...]:
         """Returns all classes that stand for GPUs."""
         classes = nodes.devices.classes
         if (
@@ -45,7 +45,7 @@ class GPUClasses:
                 self._columns = ClassColumns(self._found[0], self._match_any)
         return self._found
 
-    def are_asked_for(self, pod: Pod, nodes: Nodes) -> bool:
+    def are_asked_for(self, pod: Pod, nodes: View) -> bool:
         """Whether a pod asks for a device of such a class, by a claim or by a resource."""
         names = {each.name for each in self.find(nodes)}
         classes = nodes.devices.classes
@@ -61,7 +61,7 @@ class GPUClasses:
             name for claim in claims for name in _classes_of(claim)
         )
 
-    def rows_with_some(self, nodes: Nodes, rows: Rows) -> Mask:
+    def rows_with_some(self, nodes: View, rows: Rows) -> Mask:
         """Returns where there are such devices, in use or not."""
         columns = self._count(nodes)
         if columns is None:
@@ -69,14 +69,14 @@ class GPUClasses:
         found: Mask = columns.there[rows] > 0
         return found
 
-    def count_free(self, nodes: Nodes, rows: Rows) -> NDArray[np.int64]:
+    def count_free(self, nodes: View, rows: Rows) -> NDArray[np.int64]:
         """int64[row]: how many such devices nobody has."""
         columns = self._count(nodes)
         if columns is None:
             return np.zeros(nodes.count(rows), np.int64)
         return np.clip(columns.there[rows] - columns.used[rows], 0, None)
 
-    def _count(self, nodes: Nodes) -> ClassColumns | None:
+    def _count(self, nodes: View) -> ClassColumns | None:
         if self.find(nodes) and self._columns is not None:
             with self._counts.limited():
                 self._columns.catch_up(nodes)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, Rows, Scope
+from moorage.cluster import Change, Rows, Scope, View
 from moorage.documents.errors import child, item
 from moorage.framework.plugin import (
     MAX_SCORE,
@@ -113,14 +113,14 @@ class GPUFragmentation(PreScore[GPUDemand], Score[GPUDemand], Sign):
         self._memory = _column(native(MEMORY, each.memory) for each in kinds)
         self._weights = np.array([each.weight for each in kinds], np.int64)
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return self._demand(pod)
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> GPUDemand | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> GPUDemand | None:
         offered = any(name in nodes.resources for name in self._resources)
         return self._demand(pod) if offered else None
 
-    def score(self, prepared: GPUDemand, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: GPUDemand, nodes: View, rows: Rows) -> Scores:
         free = np.zeros(nodes.count(rows), np.int64)
         for name in self._resources:
             free += _free(nodes, name, rows)
@@ -155,7 +155,7 @@ def _column(values: Iterator[int]) -> NDArray[np.int64]:
     return np.array(list(values), np.int64)[:, np.newaxis]
 
 
-def _free(nodes: Nodes, name: str, rows: Rows) -> NDArray[np.int64]:
+def _free(nodes: View, name: str, rows: Rows) -> NDArray[np.int64]:
     """int64[row]: what nobody requests of a resource."""
     at = nodes.resources.get(name)
     if at is None:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.config import FeatureGates
 from moorage.framework.plugin import (
     MAX_SCORE,
@@ -47,10 +47,10 @@ class ImageLocality(Score[Pod], Sign):
     def create(cls, args: Any, gates: FeatureGates) -> Self:
         return cls(counts_volumes=gates.version.counts_image_volumes)
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return tuple(sorted(_list_images(pod))), len(pod.spec.all_containers)
 
-    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Pod, nodes: View, rows: Rows) -> Scores:
         present_bytes: Scores = np.zeros(nodes.count(rows), np.int64)
         names = _list_images(prepared)
         expected = len(names) if self._counts_volumes else len(prepared.spec.all_containers)
@@ -67,7 +67,7 @@ class ImageLocality(Score[Pod], Sign):
         counted = np.clip(present_bytes, _LEAST_BYTES, most_bytes) - _LEAST_BYTES
         return counted * MAX_SCORE // (most_bytes - _LEAST_BYTES)
 
-    def rescore(self, prepared: Pod, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+    def rescore(self, prepared: Pod, nodes: View, row: RowFacts, scores: Scores) -> Rescore:
         return rescore_row(self, prepared, nodes, row, scores)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, Mask, RowFacts, Rows, Scope, View
 from moorage.documents.errors import child, item
 from moorage.framework.advice import Advice, Advise, group_by_failures, name_nodes
 from moorage.framework.edits import AnyEdit, DropNodeRequirement, DropNodeSelector
@@ -105,7 +105,7 @@ class NodeAffinity(
         self._added = args.required
         self._added_preferences = _usable(args.preferred)
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         spec = pod.spec
         preferences = spec.node_preferences
         return (
@@ -115,7 +115,7 @@ class NodeAffinity(
             frozenset(preferences) if isinstance(preferences, tuple) else preferences,
         )
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodSpec | Narrowed[PodSpec] | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> PodSpec | Narrowed[PodSpec] | Rejected | None:
         spec = pod.spec
         if spec.node_terms is None and spec.node_selector is None and self._added is None:
             return None
@@ -125,39 +125,37 @@ class NodeAffinity(
             return unresolvable("pod affinity terms conflict")
         return Narrowed(spec, spec.named_nodes)
 
-    def filter(self, prepared: PodSpec, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: PodSpec, nodes: View, rows: Rows) -> Verdict:
         unchosen = ~_find_chosen(prepared, nodes, rows)
         if self._added is None:
             return Verdict.rejecting(unchosen, _CHOSEN)
         allowed = nodes.satisfying_any(self._added, rows)
         return Verdict((_ENFORCED, _CHOSEN), np.stack((~allowed, unchosen & allowed)))
 
-    def recheck(self, prepared: PodSpec, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: PodSpec, nodes: View, row: RowFacts) -> Rescore:
         suits = self._suits(prepared, nodes.node(row.number))
         return Rescore.UPDATED if suits else Rescore.INFEASIBLE
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Preferences | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Preferences | None:
         preferences = pod.spec.node_preferences
         if preferences is None and not self._added_preferences:
             return None
         return self._added_preferences + _usable(preferences or ())
 
-    def score(self, prepared: Preferences, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Preferences, nodes: View, rows: Rows) -> Scores:
         scores: Scores = np.zeros(nodes.count(rows), np.int64)
         for term, weight in prepared:
-            scores += nodes.satisfying(term, rows) * weight
+            scores += nodes.satisfying_any((term,), rows) * weight
         return scores
 
-    def rescore(
-        self, prepared: Preferences, nodes: Nodes, row: RowFacts, scores: Scores
-    ) -> Rescore:
+    def rescore(self, prepared: Preferences, nodes: View, row: RowFacts, scores: Scores) -> Rescore:
         return rescore_row(self, prepared, nodes, row, scores)
 
     def normalize(self, prepared: Preferences, scores: Scores) -> Scores:
         return normalize_scores(scores)
 
     def advise(
-        self, pod: Pod, prepared: PodSpec | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: PodSpec | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         """Yields the expressions of the node selector and of required affinity that fail."""
         rule = pod.spec.node_affinity.required
@@ -205,7 +203,7 @@ def _wanted_marks(pod: Pod) -> tuple[LabelMark, ...] | None:
     return equality(selected).marks if selected else None
 
 
-def _find_chosen(spec: PodSpec, nodes: Nodes, rows: Rows) -> Mask:
+def _find_chosen(spec: PodSpec, nodes: View, rows: Rows) -> Mask:
     chosen = nodes.selected(spec.node_selector or {}, rows)
     if spec.node_terms is not None:
         chosen &= nodes.satisfying_any(spec.node_terms, rows)
@@ -222,7 +220,7 @@ def _name_requirement(edit: AnyEdit) -> str:
     return edit.text.removeprefix("it did not select ").removeprefix("it did not require ")
 
 
-def _failing_selector(pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> dict[AnyEdit, Mask]:
+def _failing_selector(pod: Pod, nodes: View, rows: NDArray[np.intp]) -> dict[AnyEdit, Mask]:
     return {
         DropNodeSelector(key, value): ~nodes.selected({key: value}, rows)
         for key, value in (pod.spec.node_selector or {}).items()
@@ -230,7 +228,7 @@ def _failing_selector(pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> dict[An
 
 
 def _failing_term(
-    nodes: Nodes, rows: NDArray[np.intp], at: int, term: NodeSelectorTerm
+    nodes: View, rows: NDArray[np.intp], at: int, term: NodeSelectorTerm
 ) -> dict[AnyEdit, Mask]:
     failing: dict[AnyEdit, Mask] = {}
     for each in term.match_expressions or ():
@@ -242,8 +240,8 @@ def _failing_term(
     return failing
 
 
-def _fails(nodes: Nodes, rows: NDArray[np.intp], alone: NodeSelectorTerm) -> Mask:
+def _fails(nodes: View, rows: NDArray[np.intp], alone: NodeSelectorTerm) -> Mask:
     compiled = compile_term(alone)
     if isinstance(compiled, NodeTerm):
-        return ~nodes.satisfying(compiled, rows)
+        return ~nodes.satisfying_any((compiled,), rows)
     return ~nodes.nothing(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from moorage.cluster import Change, Nodes, Rows, Scope
+from moorage.cluster import Change, Rows, Scope, View
 from moorage.framework.plugin import TEMPLATE_BUT_VOLUMES, Filter, PreFilter, Sign
 from moorage.framework.status import Code, Reason
 from moorage.framework.verdict import Verdict
@@ -40,14 +40,14 @@ class NodeDeclaredFeatures(PreFilter[Undeclared], Filter[Undeclared], Sign):
     is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return needed_features(pod)
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Undeclared | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> Undeclared | None:
         needed = needed_features(pod)
         return Undeclared(needed) if needed else None
 
-    def filter(self, prepared: Undeclared, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Undeclared, nodes: View, rows: Rows) -> Verdict:
         missing = nodes.features.judge(prepared).take(nodes.feature_sets[rows])
         return Verdict.rejecting(missing > 0, _UNDECLARED)
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.config import FeatureGates
 from moorage.framework.advice import Advice, Advise
 from moorage.framework.edits import DropNodeName
@@ -45,23 +45,23 @@ class NodeName(PreFilter[Pod], Filter[Pod], Sign, Advise[Pod]):
     def create(cls, args: Any, gates: FeatureGates) -> Self:
         return cls(narrows=gates.version.narrows_to_named_node)
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.node_name
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Pod | Narrowed[Pod] | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> Pod | Narrowed[Pod] | None:
         if not pod.node_name:
             return None
         return Narrowed(pod, frozenset({pod.node_name})) if self._narrows else pod
 
-    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Pod, nodes: View, rows: Rows) -> Verdict:
         return Verdict.rejecting(~nodes.named(prepared.node_name, rows), _OTHER_NAME)
 
-    def recheck(self, prepared: Pod, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: Pod, nodes: View, row: RowFacts) -> Rescore:
         is_named = prepared.node_name == nodes.name(row.number)
         return Rescore.UPDATED if is_named else Rescore.INFEASIBLE
 
     def advise(
-        self, pod: Pod, prepared: Pod | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: Pod | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         problem = f"the pod asks for node {pod.node_name}"
         yield Advice(problem, (DropNodeName(pod.node_name),), kind="node-name")

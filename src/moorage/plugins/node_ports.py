@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, Mask, RowFacts, Rows, Scope, View
 from moorage.framework.advice import Advice, Advise, find_pods, group_by_failures, name_nodes
 from moorage.framework.edits import DropHostPort
 from moorage.framework.plugin import (
@@ -39,16 +39,16 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
     is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.spec.host_ports
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Ports | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> Ports | None:
         return pod.spec.host_ports or None
 
-    def filter(self, prepared: Ports, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Ports, nodes: View, rows: Rows) -> Verdict:
         return Verdict.rejecting(nodes.port_conflicts(prepared, rows), _TAKEN)
 
-    def recheck(self, prepared: Ports, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: Ports, nodes: View, row: RowFacts) -> Rescore:
         for port in prepared:
             for users in nodes.ports.conflicting(port):
                 if users[row.number]:
@@ -56,7 +56,7 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
         return UPDATED
 
     def advise(
-        self, pod: Pod, prepared: Ports | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: Ports | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         taken: dict[DropHostPort, Mask] = {
             DropHostPort(*port): nodes.port_conflicts([port], rows) for port in pod.spec.host_ports

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.documents.errors import child, describe, item
 from moorage.framework.plugin import (
     MAX_SCORE,
@@ -70,16 +70,16 @@ class NodeResourcesBalancedAllocation(PreScore[AskedResources], Score[AskedResou
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None = None) -> None:
         self._resources = (args and args.resources) or CPU_AND_MEMORY
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.held.requests
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> AskedResources | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> AskedResources | None:
         requests = dict(pod.held.requests)
         if not any(requests.get(resource.name) for resource in self._resources):
             return None
         return AskedResources(requests, self._resources)
 
-    def score(self, prepared: AskedResources, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: AskedResources, nodes: View, rows: Rows) -> Scores:
         loads, amounts = [], []
         for each in prepared.counted(nodes):
             loads.append(Load(nodes.requested[each.at][rows], nodes.allocatable[each.at][rows]))
@@ -90,7 +90,7 @@ class NodeResourcesBalancedAllocation(PreScore[AskedResources], Score[AskedResou
         return _HALF + (_HALF + gain) // 2
 
     def rescore(
-        self, prepared: AskedResources, nodes: Nodes, row: RowFacts, scores: Scores
+        self, prepared: AskedResources, nodes: View, row: RowFacts, scores: Scores
     ) -> Rescore:
         counted = prepared.counted(nodes)
         if len(counted) != 2:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.cluster.changes import leave_out
 from moorage.cluster.devices.device_classes import IMPLICIT
 from moorage.cluster.labels import ABSENT
@@ -117,7 +117,7 @@ class Need:
             for code in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
         )
 
-    def places_on(self, nodes: Nodes, allocatable: Sequence[int]) -> Iterator[tuple[int, int]]:
+    def places_on(self, nodes: View, allocatable: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Yields the same for a row, without what devices serve there."""
         yield nodes.resources[PODS], 1
         for name, amount in self.amounts:
@@ -127,7 +127,7 @@ class Need:
             elif at is not None and allocatable[at]:
                 yield at, amount
 
-    def places(self, nodes: Nodes) -> tuple[tuple[int, int], ...]:
+    def places(self, nodes: View) -> tuple[tuple[int, int], ...]:
         """Returns the columns that matter, and how much must be left in each.
 
         What devices serve is left out: it is for pods of which no node offers that itself.
@@ -169,11 +169,10 @@ class NodeResourcesFit(
         self._scorer = scorer(self._args.scoring_strategy)
         self._share = SHARES.get(self._args.scoring_strategy.type)
         self._device_counts = DeviceCounts()
-        self._nodes: Nodes | None = None
+        self._nodes: View | None = None
 
-    def see_cluster(self, nodes: Nodes) -> None:
+    def see_cluster(self, nodes: View) -> None:
         self._nodes = nodes
-        nodes.device_decisions.add_scored_resources(self.scored_resources)
 
     @property
     def scored_resources(self) -> dict[str, int]:
@@ -183,23 +182,23 @@ class NodeResourcesFit(
     def ignores(self, resource: str) -> bool:
         return self._args.ignores(resource)
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         return self.reads if may_use_devices(pod) else leave_out(self.reads, _OF_DEVICES)
 
-    def sees(self, prepared: Need, nodes: Nodes) -> Change:
+    def sees(self, prepared: Need, nodes: View) -> Change:
         return Change.REQUESTED
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.requests, tuple(pod.spec.scoring_requests.items())
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Need:
+    def pre_filter(self, pod: Pod, nodes: View) -> Need:
         need = self._need(pod)
         if not may_use_devices(pod):
             return need
         by_devices = mapped_resources(pod, nodes.devices.classes)
         return replace(need, by_devices=frozenset(by_devices)) if by_devices else need
 
-    def filter(self, prepared: Need, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Need, nodes: View, rows: Rows) -> Verdict:
         failed = np.empty((len(prepared.reasons), nodes.count(rows)), np.bool_)
         pods = nodes.resources[PODS]
         # One column first, then its rows: NumPy takes five times as long to do both at once.
@@ -218,7 +217,7 @@ class NodeResourcesFit(
                 short[:] = hopeless[:] = name not in prepared.by_devices
         return Verdict(prepared.reasons, failed)
 
-    def recheck(self, prepared: Need, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: Need, nodes: View, row: RowFacts) -> Rescore:
         allocatable, requested = row.allocatable, row.requested
         if prepared.by_devices and not prepared.by_devices.isdisjoint(nodes.resources):
             fits = all(
@@ -231,12 +230,12 @@ class NodeResourcesFit(
                 return INFEASIBLE
         return UPDATED
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> AskedResources:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> AskedResources:
         return AskedResources(
             pod.spec.scoring_requests, self._resources, self._find_classes(pod, nodes)
         )
 
-    def _find_classes(self, pod: Pod, nodes: Nodes) -> Mapping[str, DeviceClass]:
+    def _find_classes(self, pod: Pod, nodes: View) -> Mapping[str, DeviceClass]:
         """Returns the classes that serve what the pod requests, if nodes are scored by it."""
         if not may_use_devices(pod):
             return _NO_CLASSES
@@ -244,7 +243,7 @@ class NodeResourcesFit(
         scored = self.scored_resources.keys() & mapped_resources(pod, classes)
         return {name: found for name in scored if (found := classes.for_resource(name))}
 
-    def score(self, prepared: AskedResources, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: AskedResources, nodes: View, rows: Rows) -> Scores:
         loads = [
             Load(
                 _in_use(each, nodes)[rows] + each.amount,
@@ -259,7 +258,7 @@ class NodeResourcesFit(
         return self._scorer(loads, nodes.count(rows))
 
     def _with_devices(
-        self, prepared: AskedResources, nodes: Nodes, rows: Rows, loads: list[Load]
+        self, prepared: AskedResources, nodes: View, rows: Rows, loads: list[Load]
     ) -> list[Load]:
         """Returns the loads, with devices where a node itself has none of a resource."""
         by_column = dict(zip((each.at for each in prepared.counted(nodes)), loads, strict=True))
@@ -279,7 +278,7 @@ class NodeResourcesFit(
         return found
 
     def rescore(
-        self, prepared: AskedResources, nodes: Nodes, row: RowFacts, scores: Scores
+        self, prepared: AskedResources, nodes: View, row: RowFacts, scores: Scores
     ) -> Rescore:
         if self._share is None or prepared.classes:
             return rescore_row(self, prepared, nodes, row, scores)
@@ -295,7 +294,7 @@ class NodeResourcesFit(
         return UPDATED
 
     def advise(
-        self, pod: Pod, prepared: Need | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: Need | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         """Yields advice about resources that are short, and nodes that take no more pods."""
         pods = nodes.resources[PODS]
@@ -399,7 +398,7 @@ def _find_added(old: Node | None, new: Node) -> set[str]:
     return {name for name, amount in new.allocatable if amount > had.get(name, 0)}
 
 
-def _in_use(counted: AskedResource, nodes: Nodes) -> NDArray[np.int64]:
+def _in_use(counted: AskedResource, nodes: View) -> NDArray[np.int64]:
     """Returns what scoring assumes that pods on each row use: for cpu and memory never zero."""
     if counted.nonzero < 0:
         return nodes.requested[counted.at]
@@ -413,7 +412,7 @@ _TYPE = "node.kubernetes.io/instance-type"
 class _Room:
     """What rows have of what the pod asks for."""
 
-    def __init__(self, asked: Amounts, nodes: Nodes, rows: NDArray[np.intp]) -> None:
+    def __init__(self, asked: Amounts, nodes: View, rows: NDArray[np.intp]) -> None:
         self._nodes = nodes
         self._rows = rows
         self._names = tuple(name for name, _ in asked)

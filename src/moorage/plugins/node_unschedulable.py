@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.framework.advice import Advice, Advise, name_nodes
 from moorage.framework.edits import Uncordon
 from moorage.framework.plugin import TEMPLATE_BUT_VOLUMES, Filter, Rescore, Sign
@@ -31,26 +31,26 @@ class NodeUnschedulable(Filter[Pod], Sign, Advise[Pod]):
     is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return _tolerates(pod)
 
-    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Pod, nodes: View, rows: Rows) -> Verdict:
         cordoned = nodes.unschedulable[rows]
         if not cordoned.any() or _tolerates(prepared):
             return Verdict.accepting(len(cordoned))
         return Verdict.rejecting(cordoned, _UNSCHEDULABLE)
 
-    def recheck(self, prepared: Pod, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: Pod, nodes: View, row: RowFacts) -> Rescore:
         cordoned = nodes.node(row.number).unschedulable
         return Rescore.INFEASIBLE if cordoned and not _tolerates(prepared) else Rescore.UPDATED
 
     def advise(
-        self, pod: Pod, prepared: Pod | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: Pod | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         there = rows[nodes.unschedulable[rows]]
         if len(there):
             verb = "is" if len(there) == 1 else "are"
-            edits = (Uncordon(tuple(nodes.names(there.tolist()))),)
+            edits = (Uncordon(tuple(map(nodes.name, there.tolist()))),)
             yield Advice(f"{name_nodes(there, nodes)} {verb} cordoned", edits, kind="cordon")
 
     def wakeups(self) -> tuple[Wakeup, ...]:

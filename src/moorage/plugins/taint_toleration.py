@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.framework.advice import MOST_GROUPS, Advice, Advise, name_nodes
 from moorage.framework.edits import TROUBLES, AddToleration, AnyEdit, RecoverNodes, Uncordon
 from moorage.framework.plugin import (
@@ -79,16 +79,16 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
         return cls(compares=gates["TaintTolerationComparisonOperators"])
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return frozenset(pod.spec.tolerations or ())
 
-    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Pod, nodes: View, rows: Rows) -> Verdict:
         counts = nodes.taints.judge(self._judge(prepared, _HARD))
         if not counts.any():
             return Verdict.accepting(nodes.count(rows))
         return Verdict.rejecting(counts.take(nodes.taint_sets[rows]) > 0, _UNTOLERATED)
 
-    def recheck(self, prepared: Pod, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: Pod, nodes: View, row: RowFacts) -> Rescore:
         taints = nodes.node(row.number).taints
         if taints and self._judge(prepared, _HARD)(taints):
             return Rescore.INFEASIBLE
@@ -99,22 +99,20 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
         untolerated = self._judge(pod, _HARD)
         return tuple(taint for taint in taints if untolerated((taint,)))
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Untolerated:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Untolerated:
         return self._judge(pod, _SOFT)
 
-    def score(self, prepared: Untolerated, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Untolerated, nodes: View, rows: Rows) -> Scores:
         return nodes.taints.judge(prepared).take(nodes.taint_sets[rows])
 
-    def rescore(
-        self, prepared: Untolerated, nodes: Nodes, row: RowFacts, scores: Scores
-    ) -> Rescore:
+    def rescore(self, prepared: Untolerated, nodes: View, row: RowFacts, scores: Scores) -> Rescore:
         return rescore_row(self, prepared, nodes, row, scores)
 
     def normalize(self, prepared: Untolerated, scores: Scores) -> Scores:
         return normalize_scores(scores, reverse=True)
 
     def advise(
-        self, pod: Pod, prepared: Pod | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: Pod | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         codes = nodes.taint_sets[rows]
         lists = {code: taints for taints, code in nodes.taints.in_use().items()}
@@ -124,9 +122,10 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
             groups.setdefault(repelling, []).append(rows[codes == code])
         merged = {taints: np.concatenate(parts) for taints, parts in groups.items() if taints}
         for taints, there in sorted(merged.items(), key=lambda each: -len(each[1]))[:MOST_GROUPS]:
-            names = ", ".join(_write(taint) for taint in taints)
-            problem = f"{name_nodes(there, nodes)} had untolerated {names}"
-            edits = tuple(_accept(taint, tuple(nodes.names(there.tolist()))) for taint in taints)
+            untolerated = ", ".join(_write(taint) for taint in taints)
+            problem = f"{name_nodes(there, nodes)} had untolerated {untolerated}"
+            names = tuple(map(nodes.name, there.tolist()))
+            edits = tuple(_accept(taint, names) for taint in taints)
             yield Advice(problem, edits, kind="taint")
 
     def wakeups(self) -> tuple[Wakeup, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 from contextlib import suppress
 
 from moorage.cluster import Nodes
+from moorage.cluster.view import see
 from moorage.framework.plugin import NodeFilter, NodeScore, Plugin
 from moorage.framework.pod_trace import PodReads
 from moorage.framework.profile import Profile
@@ -35,6 +36,6 @@ def _reads_of(plugin: Plugin) -> PodReads | None:
 
 def _ask(plugin: Plugin, pod: Pod, nodes: Nodes) -> None:
     if isinstance(plugin, NodeFilter):
-        plugin.filter(pod, nodes, nodes.rows)
+        plugin.filter(pod, see(plugin, nodes), nodes.rows)
     if isinstance(plugin, NodeScore):
-        plugin.score(pod, nodes, nodes.rows)
+        plugin.score(pod, see(plugin, nodes), nodes.rows)

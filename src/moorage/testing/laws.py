@@ -1,5 +1,7 @@
 """The laws of plugins, as functions that raise AssertionError where a plugin breaks one.
 
+A plugin that reads what it does not declare raises UndeclaredFact.
+
 Moorage asks a plugin about many nodes at once, keeps its answers for like pods, and asks again only
 about nodes that changed in a way the plugin says it reads. A plugin that keeps these laws gives the
 same decisions with all of that as without.

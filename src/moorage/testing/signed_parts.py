@@ -55,6 +55,10 @@ class _SignedNodes:
     def __init__(self, nodes: Nodes, signs: SignedParts, unnamed: list[str]) -> None:
         self._nodes, self._signs, self._unnamed = nodes, signs, unnamed
 
+    @property
+    def whole(self) -> _SignedNodes:
+        return self
+
     def __getattr__(self, name: str) -> Any:
         signs = self._signs
         free = {"labels_that_matter", "labels_version"}

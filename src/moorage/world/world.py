@@ -22,10 +22,9 @@ from moorage.engine.actions import (
     WriteVolumes,
 )
 from moorage.engine.events import Applied, Bound, ClaimsRevoked, ClaimsWritten, Evicted, Removed
-from moorage.framework.calls import ask_reserve
+from moorage.framework.calls import ask_reserve, ask_unreserve
 from moorage.framework.device_writes import ClaimCreation
 from moorage.framework.plugin import ClaimWrite, VolumeWrite
-from moorage.framework.plugin_fence import PluginFence
 from moorage.framework.profile import Profile
 from moorage.framework.status import PluginError
 from moorage.objects.in_tree import Attachable, Terms
@@ -210,8 +209,7 @@ def place_pod(cluster: Cluster, profile: Profile, pod: Pod, node_name: str) -> s
     refusal = _reserve(profile, placed, cluster.nodes, row)
     if refusal is not None:
         for plugin in reversed(profile.reserve):
-            with PluginFence('running Unreserve plugin "{}"', plugin):
-                plugin.unreserve(placed, cluster.nodes, node_name)
+            ask_unreserve(plugin, placed, cluster.nodes, node_name)
         cluster.forget(pod.uid)
     return refusal
 

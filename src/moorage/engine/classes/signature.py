@@ -10,7 +10,7 @@ from operator import or_
 from moorage.cluster import Nodes, Scope
 from moorage.cluster.derived import Recent
 from moorage.engine.budget import is_ordinary
-from moorage.framework.calls import SIGNING, ask_sign, ask_skips
+from moorage.framework.calls import SIGNING, ask_sign, ask_skips, sign_plainly
 from moorage.framework.plugin import (
     TEMPLATE,
     UNSIGNABLE,
@@ -426,8 +426,7 @@ def _sign_parts(plugins: Iterable[Sign], pod: Pod, nodes: Nodes) -> list[Hashabl
     for plugin in plugins:
         # As `_ask` does, without its calls: this is done for every pod that is like no other.
         try:
-            part = plugin.sign(pod, nodes)
-            hash(part)
+            part = sign_plainly(plugin, pod, nodes)
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises
             raise _BrokenSign(plugin.name) from make_plugin_error(SIGNING, plugin, error)
         parts.append(part)

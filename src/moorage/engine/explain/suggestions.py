@@ -13,7 +13,7 @@ import numpy as np
 
 from moorage.framework.advice import MOST_EDITS, Advice, Advise, AdviseEviction
 from moorage.framework.attempt import Failed
-from moorage.framework.calls import ask_eviction_advice
+from moorage.framework.calls import ask_advice, ask_eviction_advice
 from moorage.framework.edits import AnyEdit, LowerRequest, RecoverNodes, Uncordon
 from moorage.framework.plugin import PreFilter
 from moorage.framework.plugin_fence import PluginFence
@@ -267,7 +267,9 @@ def _ask_for_advice(case: Case, name: str, rows: RowNumbers) -> Iterator[Advice]
     prepared = values.get(plugin.name) if isinstance(plugin, PreFilter) else case.pod
     try:
         with PluginFence('asking plugin "{}" for advice', plugin):
-            found = list(islice(plugin.advise(case.pod, prepared, case.nodes, rows), _MOST_ADVICE))
+            found = list(
+                islice(ask_advice(plugin, case.pod, prepared, case.nodes, rows), _MOST_ADVICE)
+            )
             for each in found:
                 _check(each, case)
     except PluginError as error:

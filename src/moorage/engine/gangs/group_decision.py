@@ -11,6 +11,7 @@ from moorage.cluster import Cluster
 from moorage.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from moorage.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from moorage.framework.attempt import Failed
+from moorage.framework.calls import ask_release
 from moorage.framework.device_writes import ClaimRelease
 from moorage.framework.gang_points import find_preemption, find_releaser
 from moorage.framework.observe import GROUP_POST_FILTER, PODGROUP, Observer, PointTimer
@@ -119,7 +120,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
             for member in self.result.members:
                 if isinstance(member.outcome, Failed):
                     nodes = self.trial.nodes
-                    release = plugin.find_release(member.pod, member.outcome, nodes)
+                    release = ask_release(plugin, member.pod, member.outcome, nodes)
                     if release is not None:
                         yield member.pod, release
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from moorage.cluster import Change, HandleRegistry, Nodes, Rows, Scope
+from moorage.cluster import Change, HandleRegistry, Rows, Scope, View
 from moorage.documents.errors import DecodeError
 from moorage.framework.plugin import Filter, PreFilter
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
@@ -62,7 +62,7 @@ class CountedPools(PreFilter[PoolDemands], Filter[PoolDemands], CountingPlugin):
     ) -> None:
         super().__init__((args or CountedPoolsArgs()).pools, handles)
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> PoolDemands | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> PoolDemands | Rejected | None:
         found = []
         try:
             for name, handle in self._handles.items():
@@ -73,10 +73,10 @@ class CountedPools(PreFilter[PoolDemands], Filter[PoolDemands], CountingPlugin):
             return unresolvable(str(error))
         return tuple(found) or None
 
-    def add_pod(self, prepared: PoolDemands, nodes: Nodes, pod: Pod, row: int) -> PoolDemands:
+    def add_pod(self, prepared: PoolDemands, nodes: View, pod: Pod, row: int) -> PoolDemands:
         return self._move(prepared, pod, 1)
 
-    def remove_pod(self, prepared: PoolDemands, nodes: Nodes, pod: Pod, row: int) -> PoolDemands:
+    def remove_pod(self, prepared: PoolDemands, nodes: View, pod: Pod, row: int) -> PoolDemands:
         return self._move(prepared, pod, -1)
 
     def _move(self, prepared: PoolDemands, pod: Pod, sign: int) -> PoolDemands:
@@ -94,13 +94,13 @@ class CountedPools(PreFilter[PoolDemands], Filter[PoolDemands], CountingPlugin):
             # Such a pod is not counted anywhere.
             return 0
 
-    def filter(self, prepared: PoolDemands, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: PoolDemands, nodes: View, rows: Rows) -> Verdict:
         refusals = tuple(filter(None, (each.refusal for each in prepared)))
         shape = len(refusals), nodes.count(rows)
         return Verdict(refusals, np.ones(shape, np.bool_))
 
 
-def _demand(name: str, amount: int, nodes: Nodes) -> PoolDemand:
+def _demand(name: str, amount: int, nodes: View) -> PoolDemand:
     pool = nodes.extended.pool(name)
     if not isinstance(pool, CountedAmount):
         return PoolDemand(name, amount, None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, HandleRegistry, RowFacts, Rows, Scope, View
 from moorage.documents.errors import DecodeError
 from moorage.framework.advice import Advice, Advise, name_nodes, near_misses
 from moorage.framework.edits import AnyEdit, SetAnnotation
@@ -78,21 +78,21 @@ class CountedResources(
 
     # Filtering
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Demands | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> Demands | Rejected | None:
         try:
             found = tuple(demand for each, demand in self._demands(pod) if each.filter)
         except DecodeError as error:
             return unresolvable(str(error))
         return found or None
 
-    def filter(self, prepared: Demands, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Demands, nodes: View, rows: Rows) -> Verdict:
         reasons = [reason for each in prepared for reason in each.reasons]
         failed = np.zeros((len(reasons), nodes.count(rows)), np.bool_)
         for at, each in enumerate(prepared):
             self._judge(each, nodes, rows, failed[4 * at : 4 * at + 4])
         return Verdict(tuple(reasons), failed)
 
-    def _judge(self, demand: Demand, nodes: Nodes, rows: Rows, failed: NDArray[np.bool_]) -> None:
+    def _judge(self, demand: Demand, nodes: View, rows: Rows, failed: NDArray[np.bool_]) -> None:
         columns = nodes.extended.columns(demand.resource_type)
         if columns is None:
             failed[0] = True
@@ -105,7 +105,7 @@ class CountedResources(
         failed[2] = known & (can - columns[USED][rows] < demand.amount)
         failed[3] = known & (can < demand.amount)
 
-    def recheck(self, prepared: Demands, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: Demands, nodes: View, row: RowFacts) -> Rescore:
         for each in prepared:
             figures = _figures(each, nodes, row)
             if figures is None:
@@ -116,7 +116,7 @@ class CountedResources(
         return Rescore.UPDATED
 
     def advise(
-        self, pod: Pod, prepared: Demands | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: Demands | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         """Advises to request less, or nothing."""
         for each in self._resources:
@@ -129,14 +129,14 @@ class CountedResources(
 
     # Scoring
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Demands | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Demands | None:
         try:
             found = tuple(demand for each, demand in self._demands(pod) if each.scoring != "None")
         except DecodeError:
             return None
         return found or None
 
-    def score(self, prepared: Demands, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Demands, nodes: View, rows: Rows) -> Scores:
         totals: Scores = np.zeros(nodes.count(rows), np.int64)
         for each in prepared:
             columns = nodes.extended.columns(each.resource_type)
@@ -145,7 +145,7 @@ class CountedResources(
                 totals += shares(columns[CAPACITY][rows], used, packs=each.packs)
         return totals // len(prepared)
 
-    def rescore(self, prepared: Demands, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+    def rescore(self, prepared: Demands, nodes: View, row: RowFacts, scores: Scores) -> Rescore:
         total = 0
         for each in prepared:
             figures = _figures(each, nodes, row)
@@ -174,14 +174,14 @@ class CountedResources(
         return False
 
 
-def _figures(demand: Demand, nodes: Nodes, row: RowFacts) -> list[int] | None:
+def _figures(demand: Demand, nodes: View, row: RowFacts) -> list[int] | None:
     """Capacity, use and age of one row; None where nothing is told."""
     columns = nodes.extended.columns(demand.resource_type)
     return None if columns is None else columns.at(row.number)
 
 
 def advise_on_amount(
-    pod: Pod, use: PodUse, name: str, nodes: Nodes, rows: NDArray[np.intp]
+    pod: Pod, use: PodUse, name: str, nodes: View, rows: NDArray[np.intp]
 ) -> Iterator[Advice]:
     """Yields advice about a counted resource that is short on some nodes, or not known there."""
     columns, asked = nodes.extended.columns(name), use.amount(pod)

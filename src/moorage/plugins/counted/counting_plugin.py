@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Self
 
-from moorage.cluster import Change, HandleRegistry, Nodes
+from moorage.cluster import Change, HandleRegistry, View
 from moorage.cluster.changes import unite
 from moorage.config import ConfigError, Problem
 from moorage.documents.errors import DecodeError
@@ -37,14 +37,14 @@ class CountingPlugin(Sign):
     def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
         return cls(args, handles)
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         """Returns what a pod asks for of each resource, or what is wrong with how it asks."""
         try:
             return tuple(handle.use.amount(pod) for handle in self._handles.values())
         except DecodeError as error:
             return str(error)
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         """Returns the changes of the resources that a pod asks for."""
         change, handles = nodes.extended.change, self._handles.items()
         return Change(unite(int(change(name)) for name, each in handles if each.use.is_said(pod)))

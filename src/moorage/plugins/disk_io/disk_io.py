@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, HandleRegistry, RowFacts, Rows, Scope, View
 from moorage.config import ConfigError, Problem
 from moorage.documents.errors import DecodeError, child, item
 from moorage.framework.advice import Advice, Advise
@@ -118,24 +118,24 @@ class DiskIO(
     def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
         return cls(args, handles)
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         try:
             return self._estimate(pod)
         except DecodeError as error:
             return str(error)
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         return Change.NONE if self._readable(pod) is None else nodes.extended.change(DISK_IO)
 
     # Filtering
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Bandwidth | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> Bandwidth | Rejected | None:
         try:
             return self._estimate(pod)
         except DecodeError as error:
             return unresolvable(str(error))
 
-    def filter(self, prepared: Bandwidth, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Bandwidth, nodes: View, rows: Rows) -> Verdict:
         columns = nodes.extended.columns(DISK_IO)
         if columns is None:
             return Verdict.rejecting(~nodes.nothing(rows), _UNKNOWN)
@@ -149,7 +149,7 @@ class DiskIO(
                 failed[2 + 2 * at] = present & (can < amount)
         return Verdict((_UNKNOWN, *_SHORT), failed)
 
-    def recheck(self, prepared: Bandwidth, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: Bandwidth, nodes: View, row: RowFacts) -> Rescore:
         figures = _figures(nodes, row.number)
         if figures is None:
             return Rescore.INFEASIBLE
@@ -161,14 +161,14 @@ class DiskIO(
     # Scoring
 
     def advise(
-        self, pod: Pod, prepared: Bandwidth | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: Bandwidth | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         return advise_on_disks(pod, prepared, nodes, rows)
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Bandwidth | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Bandwidth | None:
         return self._readable(pod)
 
-    def score(self, prepared: Bandwidth, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Bandwidth, nodes: View, rows: Rows) -> Scores:
         columns = nodes.extended.columns(DISK_IO)
         totals: Scores = np.zeros(nodes.count(rows), np.int64)
         if columns is None:
@@ -179,7 +179,7 @@ class DiskIO(
             totals += shares(columns[has][rows], used, packs=self._packs)
         return totals // len(asked)
 
-    def rescore(self, prepared: Bandwidth, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+    def rescore(self, prepared: Bandwidth, nodes: View, row: RowFacts, scores: Scores) -> Rescore:
         figures = _figures(nodes, row.number)
         total = asked = 0
         for at, amount in enumerate(prepared):
@@ -256,7 +256,7 @@ class DiskIO(
             return None
 
 
-def _figures(nodes: Nodes, row: int) -> list[int] | None:
+def _figures(nodes: View, row: int) -> list[int] | None:
     columns = nodes.extended.columns(DISK_IO)
     return None if columns is None else columns.at(row)
 

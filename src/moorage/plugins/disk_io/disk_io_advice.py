@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Nodes
+from moorage.cluster import View
 from moorage.framework.advice import Advice, name_nodes, near_misses
 from moorage.framework.edits import AnyEdit, SetAnnotation
 from moorage.objects.pod import Pod
@@ -31,7 +31,7 @@ RowNumbers = NDArray[np.intp]
 
 
 def advise_on_disks(
-    pod: Pod, asked: Bandwidth | None, nodes: Nodes, rows: RowNumbers
+    pod: Pod, asked: Bandwidth | None, nodes: View, rows: RowNumbers
 ) -> Iterator[Advice]:
     """Yields advice about disk bandwidth that is short, or not known."""
     none: tuple[AnyEdit, ...] = tuple(

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, HandleRegistry, RowFacts, Rows, Scope, View
 from moorage.framework.plugin import (
     MAX_SCORE,
     PreScore,
@@ -52,16 +52,16 @@ class QuietDisk(PreScore[Pod], Score[Pod], Sign):
         handles.expect(DISK_IO, cls.name)
         return cls()
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return _cares(pod)
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         return nodes.extended.change(DISK_IO) if _cares(pod) else Change.NONE
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Pod | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Pod | None:
         return pod if _cares(pod) and DISK_IO in nodes.extended else None
 
-    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Pod, nodes: View, rows: Rows) -> Scores:
         columns = nodes.extended.columns(DISK_IO)
         free = np.full(nodes.count(rows), MAX_SCORE, np.int64)
         if columns is None:
@@ -73,7 +73,7 @@ class QuietDisk(PreScore[Pod], Score[Pod], Sign):
             np.minimum(free, left * MAX_SCORE // np.maximum(can, 1), out=free)
         return free
 
-    def rescore(self, prepared: Pod, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+    def rescore(self, prepared: Pod, nodes: View, row: RowFacts, scores: Scores) -> Rescore:
         return rescore_row(self, prepared, nodes, row, scores)
 
 

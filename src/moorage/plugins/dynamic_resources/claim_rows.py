@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moorage.cluster import Mask, Nodes, Rows
+from moorage.cluster import Mask, Rows, View
 from moorage.cluster.devices.claims import (
     DecidedClaim,
     Decision,
@@ -66,7 +66,7 @@ class RowPart:
 class ClaimRows:
     """A pod's claims on some rows."""
 
-    def __init__(self, prepared: PreparedClaims, nodes: Nodes, rows: Rows) -> None:
+    def __init__(self, prepared: PreparedClaims, nodes: View, rows: Rows) -> None:
         self._prepared = prepared
         self._nodes = nodes
         self._rows = rows
@@ -174,7 +174,7 @@ class ClaimRows:
         return outcome, keys
 
 
-def decide_on(prepared: PreparedClaims, nodes: Nodes, row: int) -> RowDecision | None:
+def decide_on(prepared: PreparedClaims, nodes: View, row: int) -> RowDecision | None:
     """Returns what a pod's claims get on a row; None if they find nothing. Raises SearchError."""
     plan, special = _find_plan(prepared, nodes, _names_on(prepared, nodes, row))
     name = nodes.name(row)
@@ -216,18 +216,18 @@ def _allocate(
     return made
 
 
-def find_plan_on(prepared: PreparedClaims, nodes: Nodes, row: int) -> ClaimsPlan | None:
+def find_plan_on(prepared: PreparedClaims, nodes: View, row: int) -> ClaimsPlan | None:
     """Returns the plan for the claims on a row; None if nothing has to be allocated."""
     return _find_plan(prepared, nodes, _names_on(prepared, nodes, row))[0]
 
 
-def _names_on(prepared: PreparedClaims, nodes: Nodes, row: int) -> frozenset[str]:
+def _names_on(prepared: PreparedClaims, nodes: View, row: int) -> frozenset[str]:
     extended = prepared.extended
     return frozenset() if extended is None else extended.names_on(nodes, row)
 
 
 def _find_plan(
-    prepared: PreparedClaims, nodes: Nodes, names: frozenset[str]
+    prepared: PreparedClaims, nodes: View, names: frozenset[str]
 ) -> tuple[ClaimsPlan | None, SpecialClaim | None]:
     """Returns the plan and the special claim for rows where devices serve these resources."""
     special = None

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from moorage.cel import DeviceExpressionError, compile_device_expression
-from moorage.cluster import Nodes
+from moorage.cluster import View
 from moorage.cluster.devices.device_use import PoolState
 from moorage.cluster.devices.groups import SeenPool
 from moorage.cluster.devices.models import DeviceModel, PoolShape
@@ -57,7 +57,7 @@ class _Tally:
         return self.good + self.ruled_out.total()
 
 
-def advise_on_claims(prepared: PreparedClaims, nodes: Nodes, rows: RowNumbers) -> Iterator[Advice]:
+def advise_on_claims(prepared: PreparedClaims, nodes: View, rows: RowNumbers) -> Iterator[Advice]:
     """Yields what keeps a pod's claims from getting devices on rows that the plugin rejects."""
     for allocated in prepared.allocated:
         usable = ClaimRows(prepared, nodes, rows).available(allocated)
@@ -76,7 +76,7 @@ class _PlanAdvice:
     """The advice on claims that are allocated together."""
 
     def __init__(
-        self, plan: ClaimsPlan, keys: Sequence[str], nodes: Nodes, rows: RowNumbers
+        self, plan: ClaimsPlan, keys: Sequence[str], nodes: View, rows: RowNumbers
     ) -> None:
         self._plan = plan
         self._keys = keys

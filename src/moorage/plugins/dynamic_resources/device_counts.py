@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes, Rows
+from moorage.cluster import Mask, Rows, View
 from moorage.cluster.derived import Recent
 from moorage.cluster.devices.device_log import DeviceLog
 from moorage.cluster.devices.models import DeviceContent, DeviceModel, Models
@@ -73,7 +73,7 @@ class DeviceCounts:
         finally:
             self._answers.limit(None)
 
-    def count(self, wanted: DeviceClass, nodes: Nodes, rows: Rows) -> tuple[_Counts, _Counts]:
+    def count(self, wanted: DeviceClass, nodes: View, rows: Rows) -> tuple[_Counts, _Counts]:
         """Returns how many devices each row has, and how many of them are in use."""
         columns = self._columns.find(id(wanted))
         if columns is None:
@@ -130,7 +130,7 @@ class ClassColumns:
         #: How many slices per row cannot be counted.
         self.broken: _Counts = np.zeros(0, np.int64)
 
-    def catch_up(self, nodes: Nodes) -> None:
+    def catch_up(self, nodes: View) -> None:
         """Counts the slices that changed. If that ends early, the next call counts the rest."""
         log, size = nodes.devices.log, nodes.count(nodes.everything)
         # The known devices may have been replaced, with a new log.
@@ -147,7 +147,7 @@ class ClassColumns:
             self._count(name, nodes)
             del self._due[name]
 
-    def _count(self, name: str, nodes: Nodes) -> None:
+    def _count(self, name: str, nodes: View) -> None:
         """Counts a slice again, and removes its old counts."""
         for share in self._shares.pop(name, ()):
             self._add(share, -1)
@@ -173,7 +173,7 @@ class ClassColumns:
         self.used[where] += sign * used
 
 
-def _names(changed: Iterable[str | PoolKey], nodes: Nodes) -> dict[str, None]:
+def _names(changed: Iterable[str | PoolKey], nodes: View) -> dict[str, None]:
     """Returns the slices that changed, and the slices of pools whose use changed."""
     found: dict[str, None] = {}
     for each in changed:
@@ -186,7 +186,7 @@ def _names(changed: Iterable[str | PoolKey], nodes: Nodes) -> dict[str, None]:
 
 
 def _shares(
-    item: ResourceSlice, matching: tuple[SliceDevice, ...] | None, nodes: Nodes
+    item: ResourceSlice, matching: tuple[SliceDevice, ...] | None, nodes: View
 ) -> Iterator[_Share]:
     if matching is None:
         yield _where(item.nodes, nodes), -1, 0
@@ -197,7 +197,7 @@ def _shares(
         yield _where(choice, nodes), len(devices), used
 
 
-def _where(choice: NodeChoice, nodes: Nodes) -> Mask | int:
+def _where(choice: NodeChoice, nodes: View) -> Mask | int:
     """Returns the chosen rows. A single row is a number, because that is cheaper."""
     if isinstance(choice, str):
         row = nodes.row(choice)

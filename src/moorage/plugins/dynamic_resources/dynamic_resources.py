@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.cluster.devices.claims import extended_uid
 from moorage.config import Duration, FeatureGates
 from moorage.config.plugin_sets import IN_TREE
@@ -93,6 +93,7 @@ class DynamicResources(
     name = PLUGIN
     Args = DynamicResourcesArgs
     reads = Change.SLICES | Change.CLAIMS | Change.CLASSES | Change.LABELS | Change.ALLOCATABLE
+    writes = Change.CLAIMS
     # A change of what many nodes share is recorded as a change of all rows.
     scope = Scope.ROW
     reduces = Reduction.LARGEST
@@ -101,10 +102,13 @@ class DynamicResources(
         self, args: DynamicResourcesArgs | None = None, gates: FeatureGates | None = None
     ) -> None:
         self._args = args or DynamicResourcesArgs()
+        if self._args.preempt_devices:
+            # Whose claims are released is looked up anew for each pod.
+            self.reads = type(self).reads | Change.PODS | Change.NOMINATED
         gates = gates or FeatureGates()
         self._version = gates.version
         self._plans = ClaimPlans(gates)
-        self._nodes: Nodes | None = None
+        self._nodes: View | None = None
         #: The answer for every pod without claims.
         self._has_nothing = self._release_nothing("no new claims to deallocate")
 
@@ -112,7 +116,7 @@ class DynamicResources(
     def create(cls, args: Any, gates: FeatureGates) -> Self:
         return cls(args, gates)
 
-    def see_cluster(self, nodes: Nodes) -> None:
+    def see_cluster(self, nodes: View) -> None:
         self._nodes = nodes
 
     def remarks(self) -> tuple[str, ...]:
@@ -122,7 +126,7 @@ class DynamicResources(
         bounds = f"{MOST_STEPS} steps on a node and {MOST_STEPS_OF_POD} for a pod"
         return (f"filterTimeout {timeout} has no effect: a search ends after {bounds}",)
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         extended = find_extended(pod, nodes)
         if self._args.preempt_devices and nodes.nominations.node_of(pod):
             # The answer for such a pod depends on the node that it is nominated to.
@@ -145,13 +149,13 @@ class DynamicResources(
         # Pods have equal signatures only if their claims exist and nothing is decided about them.
         return Change.CLASSES
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
-        return self.reads if self._may_claim(pod, nodes) else Change.CLASSES
+    def watch(self, pod: Pod, nodes: View) -> Change:
+        return type(self).reads if self._may_claim(pod, nodes) else Change.CLASSES
 
-    def reserves_for(self, pod: Pod, nodes: Nodes) -> bool:
+    def reserves_for(self, pod: Pod, nodes: View) -> bool:
         return self._may_claim(pod, nodes)
 
-    def _may_claim(self, pod: Pod, nodes: Nodes) -> bool:
+    def _may_claim(self, pod: Pod, nodes: View) -> bool:
         return bool(pod.spec.resource_claims) or find_extended(pod, nodes) is not None
 
     # Filtering
@@ -165,10 +169,10 @@ class DynamicResources(
             return unresolvable(str(error))
         return None
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> PreparedClaims | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> PreparedClaims | Rejected | None:
         return self.prepare_claims(pod, nodes)
 
-    def prepare_claims(self, pod: Pod, nodes: Nodes) -> PreparedClaims | Rejected | None:
+    def prepare_claims(self, pod: Pod, nodes: View) -> PreparedClaims | Rejected | None:
         """Returns the prepared claims of a pod; None if it has none."""
         extended = find_extended(pod, nodes)
         if not pod.spec.resource_claims and extended is None:
@@ -185,18 +189,18 @@ class DynamicResources(
             return replace(prepared, frees_devices=True)
         return prepared
 
-    def add_pod(self, prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int) -> PreparedClaims:
+    def add_pod(self, prepared: PreparedClaims, nodes: View, pod: Pod, row: int) -> PreparedClaims:
         return with_pod(prepared, nodes, pod, row)
 
     def remove_pod(
-        self, prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int
+        self, prepared: PreparedClaims, nodes: View, pod: Pod, row: int
     ) -> PreparedClaims:
         return without_pod(prepared, nodes, pod)
 
-    def filter(self, prepared: PreparedClaims, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: PreparedClaims, nodes: View, rows: Rows) -> Verdict:
         return ClaimRows(prepared, nodes, rows).filter()
 
-    def recheck(self, prepared: PreparedClaims, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: PreparedClaims, nodes: View, row: RowFacts) -> Rescore:
         extended, plan = prepared.extended, prepared.plan
         if extended is not None and not extended.others and not extended.is_stale:
             plan = find_plan_on(prepared, nodes, row.number)
@@ -209,12 +213,12 @@ class DynamicResources(
             return Rescore.UNKNOWN
         return Rescore.UPDATED if outcome.found is AllocationFound.DEVICES else Rescore.INFEASIBLE
 
-    def sees(self, prepared: PreparedClaims, nodes: Nodes) -> Change:
+    def sees(self, prepared: PreparedClaims, nodes: View) -> Change:
         # Devices belong to claims. A pod that comes or goes changes nothing by itself, unless its
         # claims are to release their devices.
         return Change.CLAIMS if self._args.preempt_devices else Change.NONE
 
-    def post_filter(self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile) -> NoRemedy:
+    def post_filter(self, pod: Pod, failed: Failed, nodes: View, profile: Profile) -> NoRemedy:
         # If an earlier plugin ended the pre-filters, kube-scheduler does not find the state of this
         # plugin: it answers "not found" and seeks no further remedy. The text is left out if
         # kube-scheduler does not have that plugin, because it would explain nothing there.
@@ -232,7 +236,7 @@ class DynamicResources(
         found = find_release(prepared, failed, nodes, self.name)
         return self._release_nothing("still not schedulable") if found is None else found
 
-    def find_release(self, pod: Pod, failed: Failed, nodes: Nodes) -> ClaimRelease | None:
+    def find_release(self, pod: Pod, failed: Failed, nodes: View) -> ClaimRelease | None:
         prepared = failed.pre_filtered.prepared.get(self.name)
         if not isinstance(prepared, PreparedClaims):
             return None
@@ -242,7 +246,7 @@ class DynamicResources(
     def _release_nothing(self, why: str) -> NoRemedy:
         return NoRemedy(Code.UNSCHEDULABLE, (why,) if self._version.tells_of_no_release else ())
 
-    def _node_to_wait_for(self, pod: Pod, prepared: PreparedClaims, nodes: Nodes) -> str:
+    def _node_to_wait_for(self, pod: Pod, prepared: PreparedClaims, nodes: View) -> str:
         """Returns the node that a pod is nominated to, if it waits only for devices of its victims.
 
         Otherwise it returns an empty string.
@@ -257,27 +261,27 @@ class DynamicResources(
         return name if self.filter(freed, nodes, np.array([row], np.intp)).ok[0] else ""
 
     def advise(
-        self, pod: Pod, prepared: PreparedClaims | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: PreparedClaims | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         if prepared is not None:
             yield from advise_on_claims(prepared, nodes, rows)
 
     # Scoring
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> PreparedClaims:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> PreparedClaims:
         # The result holds the claims as they are now. When it scores rows for like pods later, the
         # pod's own claims may have devices.
         found = self.prepare_claims(pod, nodes) if pod.spec.resource_claims else None
         return found if isinstance(found, PreparedClaims) else PreparedClaims(pod)
 
-    def score(self, prepared: PreparedClaims, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: PreparedClaims, nodes: View, rows: Rows) -> Scores:
         if not has_alternatives(prepared.claims):
             nothing: Scores = np.zeros(nodes.count(rows), np.int64)
             return nothing
         return ClaimRows(prepared, nodes, rows).scores()
 
     def rescore(
-        self, prepared: PreparedClaims, nodes: Nodes, row: RowFacts, scores: Scores
+        self, prepared: PreparedClaims, nodes: View, row: RowFacts, scores: Scores
     ) -> Rescore:
         if not has_alternatives(prepared.claims):
             return Rescore.UPDATED
@@ -288,22 +292,22 @@ class DynamicResources(
 
     # Binding
 
-    def decide(self, pod: Pod, nodes: Nodes, row: int) -> RowDecision | None:
+    def decide(self, pod: Pod, nodes: View, row: int) -> RowDecision | None:
         """Returns what a pod's claims get on a row; None if it has none or they get nothing."""
         prepared = self.prepare_claims(pod, nodes)
         return self._decide(prepared, nodes, row) if isinstance(prepared, PreparedClaims) else None
 
-    def _decide(self, prepared: PreparedClaims, nodes: Nodes, row: int) -> RowDecision | None:
+    def _decide(self, prepared: PreparedClaims, nodes: View, row: int) -> RowDecision | None:
         try:
             return decide_on(prepared, nodes, row)
         except SearchError as error:
             raise PluginError(error.text) from None
 
-    def granted(self, pod: Pod, nodes: Nodes, decided: RowDecision) -> tuple[ResourceClaim, ...]:
+    def granted(self, pod: Pod, nodes: View, decided: RowDecision) -> tuple[ResourceClaim, ...]:
         """Returns the claims of a pod as they will be when it is bound, the special one last."""
         return tuple(granted_claims(pod, nodes.devices.claims, decided))
 
-    def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
+    def reserve(self, pod: Pod, nodes: View, row: int) -> Rejected | None:
         prepared = self.prepare_claims(pod, nodes)
         if prepared is None or isinstance(prepared, Rejected):
             return prepared
@@ -316,10 +320,10 @@ class DynamicResources(
         nodes.device_decisions.decide(pod.uid, decided.decision)
         return None
 
-    def unreserve(self, pod: Pod, nodes: Nodes, node_name: str) -> None:
+    def unreserve(self, pod: Pod, nodes: View, node_name: str) -> None:
         nodes.device_decisions.release(pod.uid)
 
-    def prepare(self, pod: Pod, nodes: Nodes, node_name: str) -> Preparation | None:
+    def prepare(self, pod: Pod, nodes: View, node_name: str) -> Preparation | None:
         decision = nodes.devices.claims.decision(pod.uid)
         if decision is None:
             return None
@@ -339,7 +343,7 @@ class DynamicResources(
         nodes.device_decisions.ask(pod.uid)
         return Preparation(timeout_seconds=self._args.binding_timeout.seconds, devices=writes)
 
-    def is_prepared(self, pod: Pod, nodes: Nodes, node_name: str) -> bool | Rejected:
+    def is_prepared(self, pod: Pod, nodes: View, node_name: str) -> bool | Rejected:
         devices = nodes.devices
         return is_ready(pod, devices.claims, devices.today, self._args.binding_timeout.seconds)
 
@@ -385,7 +389,7 @@ class DynamicResources(
             and self._resolve(new, self._nodes) is not None
         )
 
-    def _resolve(self, pod: Pod, nodes: Nodes) -> tuple[ResourceClaim, ...] | None:
+    def _resolve(self, pod: Pod, nodes: View) -> tuple[ResourceClaim, ...] | None:
         """Returns the claims of a pod; None if one is missing."""
         try:
             return find_claims(pod, nodes.devices.claims)
@@ -393,7 +397,7 @@ class DynamicResources(
             return None
 
 
-def _sign_extended(pod: Pod, extended: ExtendedAsk, nodes: Nodes) -> Hashable:
+def _sign_extended(pod: Pod, extended: ExtendedAsk, nodes: View) -> Hashable:
     """Returns all that is read of a pod that requests devices only by extended resources."""
     devices = nodes.devices
     if extended.stale is not None or devices.claims.is_in_flight(extended_uid(pod.uid)):

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes, Rows
+from moorage.cluster import Mask, Rows, View
 from moorage.cluster.devices.device_classes import IMPLICIT, DeviceClasses
 from moorage.objects.container import Container
 from moorage.objects.per_template import once_per_template, once_per_template_for
@@ -87,9 +87,7 @@ class ExtendedAsk:
     def is_stale(self) -> bool:
         return self.stale is not None and bool(self.stale.spec.requests)
 
-    def combinations(
-        self, nodes: Nodes, rows: Rows
-    ) -> Iterator[tuple[frozenset[str], Mask | None]]:
+    def combinations(self, nodes: View, rows: Rows) -> Iterator[tuple[frozenset[str], Mask | None]]:
         """Yields sets of resources that devices have to serve, each with the rows where they do.
 
         None means all rows.
@@ -104,14 +102,14 @@ class ExtendedAsk:
             absent = (name for name, each in zip(names, missing, strict=True) if each[place])
             yield frozenset(absent), codes == code
 
-    def _is_missing(self, name: str, nodes: Nodes, rows: Rows) -> Mask:
+    def _is_missing(self, name: str, nodes: View, rows: Rows) -> Mask:
         at = nodes.resource(name)
         if at is None:
             return np.ones(nodes.count(rows), np.bool_)
         missing: Mask = nodes.allocatable[at][rows] == 0
         return missing
 
-    def unfit(self, nodes: Nodes, rows: Rows) -> Mask:
+    def unfit(self, nodes: View, rows: Rows) -> Mask:
         """Returns where a node does not list a resource that no class serves."""
         lacking = nodes.nothing(rows)
         codes = nodes.resource_sets[rows]
@@ -121,12 +119,12 @@ class ExtendedAsk:
             lacking |= ~listed[codes]
         return lacking
 
-    def special_on(self, nodes: Nodes, row: int) -> SpecialClaim | None:
+    def special_on(self, nodes: View, row: int) -> SpecialClaim | None:
         """Returns the special claim for a row; None if devices have to serve nothing there."""
         names = self.names_on(nodes, row)
         return self.special(names) if names else None
 
-    def names_on(self, nodes: Nodes, row: int) -> frozenset[str]:
+    def names_on(self, nodes: View, row: int) -> frozenset[str]:
         """Returns the resources that devices have to serve on a row."""
         if self._names.isdisjoint(nodes.resources):
             # No node offers any of them itself. This is the usual case.
@@ -151,7 +149,7 @@ class ExtendedAsk:
         return special.spec, special.mappings, self.others, tuple(self.classes.items())
 
 
-def find_extended(pod: Pod, nodes: Nodes) -> ExtendedAsk | None:
+def find_extended(pod: Pod, nodes: View) -> ExtendedAsk | None:
     """Returns what a pod requests by extended resources; None if no class serves any of them."""
     devices = nodes.devices
     ask = _make_ask(pod, devices.classes)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Nodes, Rows
+from moorage.cluster import Rows, View
 from moorage.objects.node_selector import NAME_FIELD
 from moorage.objects.pod import Pod
 from moorage.objects.resource_claim import ClaimSpec, DeviceResult, ResourceClaim
@@ -25,7 +25,7 @@ from .preparation import PreparedClaims
 GoneClaims = Mapping[str, tuple[ResourceClaim, ...]]
 
 
-def without_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod) -> PreparedClaims:
+def without_pod(prepared: PreparedClaims, nodes: View, pod: Pod) -> PreparedClaims:
     """Returns the prepared claims as if a pod were gone."""
     if pod.uid in prepared.ahead:
         left = {uid: claims for uid, claims in prepared.ahead.items() if uid != pod.uid}
@@ -36,7 +36,7 @@ def without_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod) -> PreparedCla
     return replace(prepared, gone={**prepared.gone, pod.uid: claims})
 
 
-def with_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int) -> PreparedClaims:
+def with_pod(prepared: PreparedClaims, nodes: View, pod: Pod, row: int) -> PreparedClaims:
     """Returns the prepared claims as if a pod that would be gone stayed, or another pod came.
 
     The other pod is nominated to the row.
@@ -55,7 +55,7 @@ def with_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int) -> Prep
     return replace(prepared, ahead={**prepared.ahead, pod.uid: wanted})
 
 
-def after_nominated(prepared: PreparedClaims, nodes: Nodes, row: int) -> PreparedClaims:
+def after_nominated(prepared: PreparedClaims, nodes: View, row: int) -> PreparedClaims:
     """Returns the prepared claims, with the claims of pods nominated to the row before them.
 
     Only nominated pods of equal or higher priority count.
@@ -67,7 +67,7 @@ def after_nominated(prepared: PreparedClaims, nodes: Nodes, row: int) -> Prepare
     return prepared
 
 
-def _wanted_by(pod: Pod, nodes: Nodes, row: int) -> Iterator[tuple[str, ClaimSpec]]:
+def _wanted_by(pod: Pod, nodes: View, row: int) -> Iterator[tuple[str, ClaimSpec]]:
     """Yields the claims of a pod that have no devices yet: their keys, and what they ask for."""
     for claim in nodes.devices.claims.used_by(pod):
         if claim.allocation is None and not claim.is_extended and _has_classes(claim, nodes):
@@ -78,7 +78,7 @@ def _wanted_by(pod: Pod, nodes: Nodes, row: int) -> Iterator[tuple[str, ClaimSpe
         yield f"{pod.namespace}/{SPECIAL_NAME}", special.spec
 
 
-def _has_classes(claim: ResourceClaim, nodes: Nodes) -> bool:
+def _has_classes(claim: ResourceClaim, nodes: View) -> bool:
     """Whether all classes of a claim exist. A claim without them must not make others fail."""
     known = nodes.devices.classes
     return all(
@@ -99,7 +99,7 @@ def freed_results(gone: GoneClaims) -> Iterator[DeviceResult]:
 class FreedOutcomes:
     """The outcomes of the search on some rows with these devices free. There are few such rows."""
 
-    def __init__(self, plan: ClaimsPlan, gone: GoneClaims, nodes: Nodes, rows: Rows) -> None:
+    def __init__(self, plan: ClaimsPlan, gone: GoneClaims, nodes: View, rows: Rows) -> None:
         results = list(freed_results(gone))
         left = nodes.devices.use.without(results)
         keys = {(each.driver, each.pool) for each in results}
@@ -125,7 +125,7 @@ class FreedOutcomes:
         return mask
 
 
-def claims_left_on(nodes: Nodes, row: int) -> GoneClaims:
+def claims_left_on(nodes: View, row: int) -> GoneClaims:
     """Returns the claims with devices of a node whose users have left it, by the uid of the user.
 
     Their controller is about to release the devices.

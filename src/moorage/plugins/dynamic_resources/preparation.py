@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Nodes, Rows
+from moorage.cluster import Rows, View
 from moorage.cluster.derived import Recent
 from moorage.cluster.devices.claims import DecidedClaim, ResourceClaims, extended_uid
 from moorage.cluster.devices.device_classes import DeviceClasses
@@ -116,7 +116,7 @@ def prepare_claims(
     pod: Pod,
     claims: tuple[ResourceClaim, ...],
     extended: ExtendedAsk | None,
-    nodes: Nodes,
+    nodes: View,
     plans: ClaimPlans,
     timeout: float,
 ) -> PreparedClaims | Rejected:
@@ -152,7 +152,7 @@ def prepare_claims(
     return PreparedClaims(pod, claims, *found, plan, extended, plans, tuple(shared))
 
 
-def _find_shared(claim: ResourceClaim, pod: Pod, nodes: Nodes) -> Allocation | None:
+def _find_shared(claim: ResourceClaim, pod: Pod, nodes: View) -> Allocation | None:
     """Returns the devices that another member of the pod's group has just got for the claim."""
     if not nodes.devices.claims.is_in_flight(claim.uid):
         return None

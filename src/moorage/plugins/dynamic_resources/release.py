@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Nodes
+from moorage.cluster import View
 from moorage.framework.attempt import Failed, Filtered
 from moorage.framework.device_writes import ClaimRelease
 from moorage.framework.plugin import NoRemedy
@@ -20,7 +20,7 @@ from .preparation import PreparedClaims
 
 
 def find_release(
-    prepared: PreparedClaims, failed: Failed, nodes: Nodes, plugin: str
+    prepared: PreparedClaims, failed: Failed, nodes: View, plugin: str
 ) -> NoRemedy | None:
     """Returns which claim to release, so that the next attempt may find better devices.
 
@@ -39,7 +39,7 @@ def find_release(
 
 
 def releasable(
-    prepared: PreparedClaims, failed: Failed, nodes: Nodes, plugin: str
+    prepared: PreparedClaims, failed: Failed, nodes: View, plugin: str
 ) -> list[ResourceClaim]:
     """Returns the claims that a node cannot use, and that only this pod uses."""
     if not prepared.allocated:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes, PodMatch
+from moorage.cluster import Mask, PodMatch, View
 from moorage.cluster.standing_terms import TermKind
 from moorage.framework.advice import (
     MOST_BLOCKERS,
@@ -31,7 +31,7 @@ _MOST_EVICTED = 50
 
 
 def advise_on_affinity(
-    pod: Pod, nodes: Nodes, rows: RowNumbers, matcher: TermMatcher
+    pod: Pod, nodes: View, rows: RowNumbers, matcher: TermMatcher
 ) -> Iterator[Advice]:
     """Yields advice about pods that are missing nearby, too near, or want to be alone."""
     yield from _advise_on_affinity(pod)
@@ -53,7 +53,7 @@ def _advise_on_affinity(pod: Pod) -> Iterator[Advice]:
 
 
 def _advise_on_anti_affinity(
-    pod: Pod, nodes: Nodes, rows: RowNumbers, matcher: TermMatcher
+    pod: Pod, nodes: View, rows: RowNumbers, matcher: TermMatcher
 ) -> Iterator[Advice]:
     flags: dict[AnyEdit, Mask] = {}
     matches: dict[AnyEdit, tuple[PodMatch, AffinityTerm]] = {}
@@ -75,7 +75,7 @@ def _advise_on_anti_affinity(
 
 
 def _find_matching(
-    pod: Pod, nodes: Nodes, rows: RowNumbers, match: PodMatch, term: AffinityTerm
+    pod: Pod, nodes: View, rows: RowNumbers, match: PodMatch, term: AffinityTerm
 ) -> tuple[PodAt, ...]:
     """Some pods that match, in the domains of some rows."""
     near = _find_domain(nodes, rows, term.topology_key)
@@ -83,7 +83,7 @@ def _find_matching(
     return find_pods(near, nodes, lambda other: other.uid != pod.uid and match.matches(other))
 
 
-def _advise_on_repelling_pods(pod: Pod, nodes: Nodes, rows: RowNumbers) -> Iterator[Advice]:
+def _advise_on_repelling_pods(pod: Pod, nodes: View, rows: RowNumbers) -> Iterator[Advice]:
     for standing in nodes.standing(TermKind.ANTI_AFFINITY, pod):
         term = standing.term
         column = nodes.label(term.topology_key)
@@ -106,7 +106,7 @@ def _carries(term: AffinityTerm, except_uid: str, pod: Pod) -> bool:
     return pod.uid != except_uid and term in pod.terms.anti_affinity
 
 
-def _find_domain(nodes: Nodes, rows: RowNumbers, key: str) -> RowNumbers:
+def _find_domain(nodes: View, rows: RowNumbers, key: str) -> RowNumbers:
     """Returns all rows in the same domains as some rows."""
     codes = nodes.label(key).codes
     return nodes.rows[np.isin(codes[nodes.rows], np.unique(codes[rows]))]

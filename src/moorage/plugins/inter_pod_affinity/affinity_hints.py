@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from itertools import chain
 
-from moorage.cluster import Nodes
+from moorage.cluster import View
 from moorage.cluster.standing_terms import TermKind
 from moorage.framework.wakeups import Topics
 from moorage.objects.node import Node
@@ -63,7 +63,7 @@ def _may_match(term: AffinityTerm, pod: Pod) -> bool:
     return term.selector is not None and term.selector.matches(pod.labels)
 
 
-def node_helps(nodes: Nodes | None, waiting: Pod, old: Node | None, new: Node) -> bool:
+def node_helps(nodes: View | None, waiting: Pod, old: Node | None, new: Node) -> bool:
     """Whether a node that came or changed its labels may make room for the waiting pod.
 
     Without nodes it is not known which pods keep it away. kube-scheduler asks for the keys of the

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Mask, Nodes, PodMatch, Rows, Scope
+from moorage.cluster import Change, Mask, PodMatch, Rows, Scope, View
 from moorage.cluster.changes import leave_out
 from moorage.cluster.labels import ABSENT
 from moorage.cluster.standing_terms import TermKind
@@ -21,6 +21,7 @@ from moorage.framework.plugin import (
     Filter,
     PreFilter,
     PreScore,
+    Reduction,
     Score,
     Scores,
     Sign,
@@ -44,6 +45,8 @@ _AFFINITY, _ANTI, _PREFERRED, _PREFERRED_ANTI = TermKind
 _NO_AFFINITY = Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE)
 _ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
 _REPELLED = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
+
+_TO_DECIDE = Change.PODS | Change.TERMS | Change.LABELS | Change.NAMESPACES | Change.MEMBERSHIP
 
 
 class InterPodAffinityArgs(Wire, frozen=True):
@@ -91,32 +94,34 @@ class InterPodAffinity(
 
     name: ClassVar[str] = "InterPodAffinity"
     Args = InterPodAffinityArgs
-    reads = Change.PODS | Change.TERMS | Change.LABELS | Change.NAMESPACES | Change.MEMBERSHIP
+    # Nominations matter to hints only.
+    reads = _TO_DECIDE | Change.NOMINATED
     scope = Scope.DOMAIN
+    reduces = Reduction.EVERYTHING
     signs = TEMPLATE_BUT_VOLUMES
 
     def __init__(self, args: InterPodAffinityArgs, matcher: TermMatcher | None = None) -> None:
         self._args = args
         self._matcher = matcher or TermMatcher()
         # To a pod without terms of its own, only pods that have some matter.
-        self._watches_without_terms = leave_out(self.reads, Change.PODS)
-        self._nodes: Nodes | None = None
+        self._watches_without_terms = leave_out(_TO_DECIDE, Change.PODS)
+        self._nodes: View | None = None
 
-    def see_cluster(self, nodes: Nodes) -> None:
+    def see_cluster(self, nodes: View) -> None:
         self._nodes = nodes
 
     @classmethod
     def create(cls, args: InterPodAffinityArgs, gates: FeatureGates) -> Self:
         return cls(args, TermMatcher(gates.version.widens_namespace_selectors))
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.namespace, nodes.labels_that_matter(pod), pod.terms
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
-        return self.reads if pod.terms else self._watches_without_terms
+    def watch(self, pod: Pod, nodes: View) -> Change:
+        return _TO_DECIDE if pod.terms else self._watches_without_terms
 
     def advise(
-        self, pod: Pod, prepared: AffinityRules | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: AffinityRules | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         return advise_on_affinity(pod, nodes, rows, self._matcher)
 
@@ -133,7 +138,7 @@ class InterPodAffinity(
 
     # Required terms
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> AffinityRules | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> AffinityRules | Rejected | None:
         terms = pod.terms
         if terms.problem:
             return unresolvable(f"parsing pod: {terms.problem}")
@@ -153,22 +158,20 @@ class InterPodAffinity(
         )
 
     def _find_unwanted(
-        self, terms: Iterable[AffinityTerm], nodes: Nodes
+        self, terms: Iterable[AffinityTerm], nodes: View
     ) -> Iterator[tuple[PodMatch, Presence]]:
         for term in terms:
             match = self._matcher.match((term,), nodes.workloads)
             if match is not None:
                 yield match, presence_of(match, term.topology_key, nodes)
 
-    def add_pod(self, prepared: AffinityRules, nodes: Nodes, pod: Pod, row: int) -> AffinityRules:
+    def add_pod(self, prepared: AffinityRules, nodes: View, pod: Pod, row: int) -> AffinityRules:
         return _move(prepared, nodes, pod, row, 1)
 
-    def remove_pod(
-        self, prepared: AffinityRules, nodes: Nodes, pod: Pod, row: int
-    ) -> AffinityRules:
+    def remove_pod(self, prepared: AffinityRules, nodes: View, pod: Pod, row: int) -> AffinityRules:
         return _move(prepared, nodes, pod, row, -1)
 
-    def filter(self, prepared: AffinityRules, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: AffinityRules, nodes: View, rows: Rows) -> Verdict:
         found = list(_find_broken(prepared, nodes, rows))
         if not found:
             return Verdict.accepting(nodes.count(rows))
@@ -183,7 +186,7 @@ class InterPodAffinity(
 
     # Preferences
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Pull | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Pull | None:
         terms = pod.terms
         if terms.problem:
             raise PluginError(f"failed to parse pod: {terms.problem}")
@@ -194,7 +197,7 @@ class InterPodAffinity(
         # What cancels out to 0 still counts: the scores are then equal, not absent.
         return Pull(tuple(sums.values())) if sums else None
 
-    def score(self, prepared: Pull, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Pull, nodes: View, rows: Rows) -> Scores:
         first, *others = prepared.sums
         scores = first.on(rows)
         for each in others:
@@ -213,7 +216,7 @@ class InterPodAffinity(
         shares *= MAX_SCORE
         return shares.astype(np.int64)
 
-    def _preferences(self, pod: Pod, nodes: Nodes) -> Iterator[tuple[DomainCounts, int]]:
+    def _preferences(self, pod: Pod, nodes: View) -> Iterator[tuple[DomainCounts, int]]:
         """The pods that the pod likes or that like it, per domain, and how much each weighs."""
         for term, weight in pod.terms.preferred:
             yield from self._weigh(term, weight, nodes)
@@ -229,14 +232,14 @@ class InterPodAffinity(
             yield standing.domains, -standing.weight
 
     def _weigh(
-        self, term: AffinityTerm, weight: int, nodes: Nodes
+        self, term: AffinityTerm, weight: int, nodes: View
     ) -> Iterator[tuple[DomainCounts, int]]:
         match = self._matcher.match((term,), nodes.workloads)
         if match is not None:
             yield nodes.tally(match).in_domains(nodes.label(term.topology_key)), weight
 
 
-def _find_broken(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Iterator[tuple[Reason, Mask]]:
+def _find_broken(rules: AffinityRules, nodes: View, rows: Rows) -> Iterator[tuple[Reason, Mask]]:
     """Yields where each kind of rule is broken, in the order in which users read of them."""
     if rules.near:
         yield _NO_AFFINITY, _too_far(rules, nodes, rows)
@@ -246,7 +249,7 @@ def _find_broken(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Iterator[tup
         yield _REPELLED, _any(nodes, rows, rules.repelling.values())
 
 
-def _too_far(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Mask:
+def _too_far(rules: AffinityRules, nodes: View, rows: Rows) -> Mask:
     first, *others = rules.near
     far = ~first.anywhere(rows)
     for presence in others:
@@ -267,7 +270,7 @@ def _is_first(rules: AffinityRules) -> bool:
     )
 
 
-def _any(nodes: Nodes, rows: Rows, presences: Iterable[Presence]) -> Mask:
+def _any(nodes: View, rows: Rows, presences: Iterable[Presence]) -> Mask:
     found: Mask | None = None
     for presence in presences:
         here = presence.anywhere(rows)
@@ -275,7 +278,7 @@ def _any(nodes: Nodes, rows: Rows, presences: Iterable[Presence]) -> Mask:
     return nodes.nothing(rows) if found is None else found
 
 
-def _move(rules: AffinityRules, nodes: Nodes, pod: Pod, row: int, amount: int) -> AffinityRules:
+def _move(rules: AffinityRules, nodes: View, pod: Pod, row: int, amount: int) -> AffinityRules:
     """Returns the rules with one pod more or fewer; the same value if no rule concerns the pod."""
     near, unwanted = rules.near, rules.unwanted
     if rules.wanted is not None and rules.wanted.matches(pod):
@@ -292,7 +295,7 @@ def _move(rules: AffinityRules, nodes: Nodes, pod: Pod, row: int, amount: int) -
 
 
 def _repelling_moved(
-    rules: AffinityRules, nodes: Nodes, pod: Pod, row: int, amount: int
+    rules: AffinityRules, nodes: View, pod: Pod, row: int, amount: int
 ) -> Mapping[str, Presence]:
     repelling = rules.repelling
     for term in pod.terms.anti_affinity:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes, PodMatch, Rows
+from moorage.cluster import Mask, PodMatch, Rows, View
 from moorage.cluster.labels import ABSENT, LabelColumn
 from moorage.cluster.tally import DomainCounts
 from moorage.cluster.workloads import KnownWorkloads
@@ -43,7 +43,7 @@ class Presence(NamedTuple):
         return Presence(self.column, counts)
 
 
-def presence_of(match: PodMatch | None, key: str, nodes: Nodes) -> Presence:
+def presence_of(match: PodMatch | None, key: str, nodes: View) -> Presence:
     column = nodes.label(key)
     if match is None:
         return Presence(column, np.zeros(len(column.vocabulary) + 1, np.int64))

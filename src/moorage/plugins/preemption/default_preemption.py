@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes
+from moorage.cluster import Change, View
 from moorage.config import FeatureGates
 from moorage.framework.advice import AdviseEviction, EvictionAdvice
 from moorage.framework.attempt import Failed
@@ -78,11 +78,11 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
     def create(cls, args: Any, gates: FeatureGates) -> Self:
         return cls(args, tells_of_victims=gates.version.tells_of_victims)
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.priority, pod.spec.preemption_policy
 
     def advise_eviction(
-        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+        self, pod: Pod, failed: Failed, nodes: View, profile: Profile
     ) -> EvictionAdvice | None:
         return advise_on_priority(pod, failed, nodes, profile)
 
@@ -90,13 +90,13 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         return (on(Resource.POD, Action.DELETE, _never, alike=True),)
 
     def post_filter(
-        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+        self, pod: Pod, failed: Failed, nodes: View, profile: Profile
     ) -> Remedy | NoRemedy:
         found = self._look(pod, failed, nodes, profile)
         return found if isinstance(found, NoRemedy) else self._take_best(found, nodes)
 
     def propose(
-        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+        self, pod: Pod, failed: Failed, nodes: View, profile: Profile
     ) -> tuple[ProposedEviction, ...] | NoRemedy:
         found = self._look(pod, failed, nodes, profile)
         if isinstance(found, NoRemedy):
@@ -106,7 +106,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
             for at, row in enumerate(found.rows.tolist())
         )
 
-    def choose(self, proposals: Sequence[ProposedEviction], nodes: Nodes) -> Remedy | NoRemedy:
+    def choose(self, proposals: Sequence[ProposedEviction], nodes: View) -> Remedy | NoRemedy:
         known = ((nodes.row(each.node_name), each) for each in proposals)
         left = [(row, each.victims, each.violations) for row, each in known if row is not None]
         if not left:
@@ -114,7 +114,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         return self._take_best(Candidates.of(left), nodes)
 
     def _look(
-        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+        self, pod: Pod, failed: Failed, nodes: View, profile: Profile
     ) -> Candidates | NoRemedy:
         why_not = ineligible(pod, failed, nodes)
         if why_not:
@@ -137,7 +137,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         self,
         pod: Pod,
         failed: Failed,
-        nodes: Nodes,
+        nodes: View,
         profile: Profile,
         reasons: Counter[str],
     ) -> Candidates:
@@ -173,7 +173,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         except BrokenRowsError:
             return None
 
-    def _take_best(self, found: Candidates, nodes: Nodes) -> Remedy:
+    def _take_best(self, found: Candidates, nodes: View) -> Remedy:
         best = found.best()
         name = nodes.name(found.rows.item(best))
         victims = found.victims(best)
@@ -185,7 +185,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         return min(max(share, self._args.min_candidate_nodes_absolute), potential)
 
 
-def _list_helpable_twice(failed: Failed, nodes: Nodes) -> NDArray[np.intp]:
+def _list_helpable_twice(failed: Failed, nodes: View) -> NDArray[np.intp]:
     """Returns the rows where evicting might help, in visiting order, and then all of them again.
 
     So a round of them that begins anywhere is a slice.
@@ -205,7 +205,7 @@ def _repeat_in_order(rows: NDArray[np.intp], order: NDArray[np.intp]) -> NDArray
     return np.concatenate((found, found))
 
 
-def _count_helpable(failed: Failed, nodes: Nodes) -> int:
+def _count_helpable(failed: Failed, nodes: View) -> int:
     """Returns how many rows these are."""
     filtered = failed.filtered
     if filtered is None or filtered.amended:
@@ -219,7 +219,7 @@ def _note(reasons: Counter[str], reason: str, count: int) -> None:
         reasons[reason] += count
 
 
-def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:
+def ineligible(pod: Pod, failed: Failed, nodes: View) -> str:
     """Returns why no pod may be evicted for a pod; empty if some may."""
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes
+from moorage.cluster import Change, View
 from moorage.cluster.pods import PodTable
 from moorage.cluster.row_view import LogReader
 from moorage.cluster.what_if import predict_facts_with_pods
@@ -135,7 +135,7 @@ class VictimColumns:
         lesser = run.nodes.lesser_pods(run.pod.priority, rows)
         return CountsDryRun(run, lesser).candidates() if len(lesser.rows) else None
 
-    def _catch_up(self, nodes: Nodes) -> None:
+    def _catch_up(self, nodes: View) -> None:
         """Forgets what changed since the last time."""
         table = nodes.pod_table()
         assert nodes.changes is not None, "what-if rows have no log"

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Nodes
+from moorage.cluster import View
 from moorage.framework.advice import MOST_BLOCKERS, Advice, EvictionAdvice
 from moorage.framework.attempt import Failed
 from moorage.framework.edits import RaisePriority, pod_at
@@ -30,7 +30,7 @@ _MOST_ROWS, _MOST_ONE_BY_ONE = 32, 6
 
 
 def advise_on_priority(
-    pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    pod: Pod, failed: Failed, nodes: View, profile: Profile
 ) -> EvictionAdvice | None:
     """Returns the lowest priority at which evicting less important pods makes room somewhere."""
     if failed.filtered is None:
@@ -53,7 +53,7 @@ def advise_on_priority(
     return None if found is None else _advise(pod, nodes, *found)
 
 
-def _list_priorities(pod: Pod, nodes: Nodes, rows: RowNumbers) -> list[int]:
+def _list_priorities(pod: Pod, nodes: View, rows: RowNumbers) -> list[int]:
     """Returns priorities just above that of a pod there, and not below the pod's own."""
     known = {other.priority for row in rows.tolist() for other in nodes.pods(row).values()}
     own = pod.priority
@@ -62,7 +62,7 @@ def _list_priorities(pod: Pod, nodes: Nodes, rows: RowNumbers) -> list[int]:
 
 
 def _find_candidates(
-    pod: Pod, nodes: Nodes, profile: Profile, rows: RowNumbers
+    pod: Pod, nodes: View, profile: Profile, rows: RowNumbers
 ) -> Candidates | None:
     prepared = pre_filter(profile, pod, nodes)
     if prepared.rejected is not None:
@@ -78,7 +78,7 @@ def _find_candidates(
     return found if len(found) else None
 
 
-def _advise(pod: Pod, nodes: Nodes, priority: int, found: Candidates) -> EvictionAdvice:
+def _advise(pod: Pod, nodes: View, priority: int, found: Candidates) -> EvictionAdvice:
     best = found.best()
     victims: tuple[Pod, ...] = found.victims(best)
     name = nodes.name(int(found.rows[best]))

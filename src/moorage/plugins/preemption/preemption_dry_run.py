@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes, WhatIf
+from moorage.cluster import Mask, View, WhatIf
 from moorage.cluster.pods import LesserPods
 from moorage.cluster.usage import Usage
 from moorage.framework.attempt import PreFiltered
@@ -89,7 +89,7 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
     profile: Profile
     pod: Pod
     pre_filtered: PreFiltered
-    nodes: Nodes
+    nodes: View
     #: Why evicting does not help, counted.
     reasons: Counter[str]
     work: DryRunWork = msgspec.field(default_factory=DryRunWork)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, Rows, Scope
+from moorage.cluster import Change, Rows, Scope, View
 from moorage.cluster.changes import leave_out
 from moorage.cluster.labels import ABSENT
 from moorage.framework.advice import Advice, Advise
@@ -20,6 +20,7 @@ from moorage.framework.plugin import (
     Levels,
     PreFilter,
     PreScore,
+    Reduction,
     Score,
     Scores,
     Sign,
@@ -92,6 +93,7 @@ class PodTopologySpread(
     Args = PodTopologySpreadArgs
     reads = Change.PODS | Change.LABELS | Change.TAINTS | Change.SERVICES | Change.MEMBERSHIP
     scope = Scope.DOMAIN
+    reduces = Reduction.EVERYTHING
     signs = SignedParts(siblings=True, volumes=False)
 
     def __init__(self, args: PodTopologySpreadArgs, *, compares: bool = False) -> None:
@@ -110,7 +112,7 @@ class PodTopologySpread(
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
         return cls(args, compares=gates.get("TaintTolerationComparisonOperators", False))
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         spec = pod.spec
         if not spec.topology_spread_constraints and not any(self._defaults.values()):
             return None
@@ -131,13 +133,13 @@ class PodTopologySpread(
             spec.tolerations,
         )
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         if pod.spec.topology_spread_constraints or nodes.workloads.siblings(pod) is not None:
             return self._watches
         return _NOTHING
 
     def advise(
-        self, pod: Pod, prepared: Spreads | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: Spreads | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         each = () if prepared is None else prepared.each
         return advise_on_spread(pod, each, nodes, rows)
@@ -152,7 +154,7 @@ class PodTopologySpread(
 
     # Hard constraints
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Spreads | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> Spreads | None:
         constraints = self._constraints(pod, nodes, HARD, "get constraints from pod")
         if not constraints:
             return None
@@ -163,13 +165,13 @@ class PodTopologySpread(
             tuple(spread_of(each, pod, nodes, inclusion.of(each)) for each in constraints),
         )
 
-    def add_pod(self, prepared: Spreads, nodes: Nodes, pod: Pod, row: int) -> Spreads:
+    def add_pod(self, prepared: Spreads, nodes: View, pod: Pod, row: int) -> Spreads:
         return prepared.moved(pod, row, 1)
 
-    def remove_pod(self, prepared: Spreads, nodes: Nodes, pod: Pod, row: int) -> Spreads:
+    def remove_pod(self, prepared: Spreads, nodes: View, pod: Pod, row: int) -> Spreads:
         return prepared.moved(pod, row, -1)
 
-    def filter(self, prepared: Spreads, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Spreads, nodes: View, rows: Rows) -> Verdict:
         first, *others = prepared.each
         failed = np.empty((2, nodes.count(rows)), np.bool_)
         lacking, skewed = failed
@@ -185,7 +187,7 @@ class PodTopologySpread(
 
     # Soft constraints
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Costs | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Costs | None:
         spec = pod.spec
         has_own = spec.topology_spread_constraints
         decisive = self._soft(pod, nodes) if has_own else self._siblings(pod, nodes, SOFT)
@@ -194,24 +196,29 @@ class PodTopologySpread(
         # The key contains the id of the template. The value holds the template, so that no other
         # template gets this id.
         key = self, id(spec), pod.namespace, decisive
-        _, rules = nodes.derived.get(key, lambda: (spec, self._find_rules(pod, nodes)))
+        _, rules = nodes.derived.get(key, lambda: (spec, self._find_rules(pod, nodes, decisive)))
         return rules.find_costs(nodes, rows)
 
-    def _soft(self, pod: Pod, nodes: Nodes) -> tuple[Constraint, ...]:
+    def _soft(self, pod: Pod, nodes: View) -> tuple[Constraint, ...]:
         return self._constraints(pod, nodes, SOFT, "calculating preScoreState")
 
-    def _find_rules(self, pod: Pod, nodes: Nodes) -> SoftRules:
-        constraints = self._soft(pod, nodes)
+    def _find_rules(
+        self, pod: Pod, nodes: View, decisive: tuple[Constraint, ...] | Selector
+    ) -> SoftRules:
+        if isinstance(decisive, Selector):
+            constraints = default_constraints(self._defaults[SOFT], decisive)
+        else:
+            constraints = decisive
         # By the system's default constraints, nodes without a zone count by their host name.
         lenient = self._by_system and not pod.spec.topology_spread_constraints
         keys = () if lenient else (each.topology_key for each in constraints)
         inclusion = Inclusion(pod, nodes, keys, compares=self._compares)
         return SoftRules.of(constraints, pod, nodes, inclusion)
 
-    def score(self, prepared: Costs, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Costs, nodes: View, rows: Rows) -> Scores:
         return prepared.on(rows)
 
-    def find_levels(self, prepared: Costs, nodes: Nodes) -> Levels | None:
+    def find_levels(self, prepared: Costs, nodes: View) -> Levels | None:
         return prepared.find_levels()
 
     def normalize(self, prepared: Costs, scores: Scores) -> Scores:
@@ -228,7 +235,7 @@ class PodTopologySpread(
     # Which constraints a pod has
 
     def _constraints(
-        self, pod: Pod, nodes: Nodes, action: WhenUnsatisfiable, doing: str
+        self, pod: Pod, nodes: View, action: WhenUnsatisfiable, doing: str
     ) -> tuple[Constraint, ...]:
         if pod.spec.topology_spread_constraints:
             try:
@@ -240,7 +247,7 @@ class PodTopologySpread(
         siblings = self._siblings(pod, nodes, action)
         return default_constraints(self._defaults[action], siblings) if siblings else ()
 
-    def _siblings(self, pod: Pod, nodes: Nodes, action: WhenUnsatisfiable) -> Selector | None:
+    def _siblings(self, pod: Pod, nodes: View, action: WhenUnsatisfiable) -> Selector | None:
         """Returns the selector of the default constraints for a pod; None if there are none."""
         return nodes.workloads.siblings(pod) if self._defaults[action] else None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes
+from moorage.cluster import Mask, View
 from moorage.cluster.labels import ABSENT
 from moorage.framework.advice import MOST_GROUPS, Advice, group_by_failures, name_nodes
 from moorage.framework.edits import RaiseMaxSkew, SoftenSpread
@@ -25,7 +25,7 @@ _MOST_DOMAINS = 3
 
 
 def advise_on_spread(
-    pod: Pod, spreads: tuple[Spread, ...], nodes: Nodes, rows: RowNumbers
+    pod: Pod, spreads: tuple[Spread, ...], nodes: View, rows: RowNumbers
 ) -> Iterator[Advice]:
     """Yields advice on hard constraints: raise the skew, or soften them if a label is missing."""
     written = pod.spec.topology_spread_constraints or ()

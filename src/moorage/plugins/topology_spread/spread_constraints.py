@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes, PodMatch, Tally
+from moorage.cluster import Mask, PodMatch, Tally, View
 from moorage.cluster.labels import LabelColumn
 from moorage.objects.node import HOSTNAME, ZONE
 from moorage.objects.per_template import once_per_template
@@ -116,7 +116,7 @@ class Included:
 class Inclusion:
     """The rows that count for a pod: they have all topology keys, and the policies include them."""
 
-    def __init__(self, pod: Pod, nodes: Nodes, keys: Iterable[str] = (), *, compares: bool) -> None:
+    def __init__(self, pod: Pod, nodes: View, keys: Iterable[str] = (), *, compares: bool) -> None:
         self._pod = pod
         self._nodes = nodes
         self._keys = tuple(dict.fromkeys(keys))
@@ -176,7 +176,7 @@ class Inclusion:
         )
 
 
-def with_all_keys(keys: Iterable[str], nodes: Nodes) -> Mask | None:
+def with_all_keys(keys: Iterable[str], nodes: View) -> Mask | None:
     """Returns the rows that have every label key; None if every node has."""
     complete = None
     for key in keys:
@@ -194,7 +194,7 @@ def both(one: Mask | None, other: Mask | None) -> Mask | None:
 
 
 def pods_per_domain(
-    constraint: Constraint, namespace: str, nodes: Nodes, among: Mask | None
+    constraint: Constraint, namespace: str, nodes: View, among: Mask | None
 ) -> NDArray[np.int64]:
     """Returns how many pods count on some rows, per code of the topology key.
 
@@ -218,7 +218,7 @@ def count_in_domains(
     return kept.counts()
 
 
-def domains_among(constraint: Constraint, nodes: Nodes, among: Mask | None) -> Mask:
+def domains_among(constraint: Constraint, nodes: View, among: Mask | None) -> Mask:
     """Returns which codes of the topology key occur on some rows; the last place is False."""
     column = nodes.label(constraint.topology_key)
     found = np.zeros(len(column.vocabulary) + 1, np.bool_)

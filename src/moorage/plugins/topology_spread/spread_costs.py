@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes, PodMatch, Rows, Tally
+from moorage.cluster import Mask, PodMatch, Rows, Tally, View
 from moorage.cluster.arrays import freeze
 from moorage.cluster.labels import ABSENT, LabelColumn
 from moorage.framework.plugin import Levels, Scores
@@ -103,7 +103,7 @@ class SoftRule:
     def is_by_name(self) -> bool:
         return self.constraint.topology_key == HOSTNAME
 
-    def find_cost(self, tally: Tally | None, nodes: Nodes, feasible: NDArray[np.intp]) -> Cost:
+    def find_cost(self, tally: Tally | None, nodes: View, feasible: NDArray[np.intp]) -> Cost:
         """Returns its current cost on all rows. The feasible rows decide how many domains count."""
         column = self.column
         if self.is_by_name:
@@ -117,7 +117,7 @@ class SoftRule:
         amounts = _weigh(counts, size, self.constraint.max_skew)
         return Cost(amounts, _find_places(column, nodes, len(amounts)))
 
-    def _count_unlabelled(self, tally: Tally, nodes: Nodes) -> int:
+    def _count_unlabelled(self, tally: Tally, nodes: View) -> int:
         """Returns the pods on nodes without the key, which count for the domain without a name."""
         rows = nodes.everything
         unlabelled = self.column.codes[rows] == ABSENT
@@ -125,7 +125,7 @@ class SoftRule:
             unlabelled &= self.included
         return int(tally.by_row[rows][unlabelled].sum())
 
-    def _find_cost_by_name(self, tally: Tally | None, nodes: Nodes, size: int) -> Cost:
+    def _find_cost_by_name(self, tally: Tally | None, nodes: View, size: int) -> Cost:
         """Returns its current cost by host name, where each node is a domain."""
         rows = nodes.everything
         # The place after all counts is that of nodes without a host name.
@@ -159,7 +159,7 @@ class SoftRules:
 
     @classmethod
     def of(
-        cls, constraints: Iterable[Constraint], pod: Pod, nodes: Nodes, inclusion: Inclusion
+        cls, constraints: Iterable[Constraint], pod: Pod, nodes: View, inclusion: Inclusion
     ) -> SoftRules:
         matches: dict[PodMatch | None, PodMatch | None] = {}
         rules = []
@@ -179,7 +179,7 @@ class SoftRules:
         first = by_name[0] if by_name else None
         return cls(tuple(rules), inclusion.complete, first, keeps_places)
 
-    def find_costs(self, nodes: Nodes, rows: NDArray[np.intp]) -> Costs:
+    def find_costs(self, nodes: View, rows: NDArray[np.intp]) -> Costs:
         """Returns their current costs, for a pod that these rows accept."""
         feasible = rows if self.compared is None else rows[self.compared[rows]]
         match: PodMatch | None = None
@@ -196,9 +196,7 @@ class SoftRules:
             kept = self._find_kept(costs, tallies, nodes)
         return Costs(tuple(costs), self.compared, kept)
 
-    def _find_kept(
-        self, costs: list[Cost], tallies: list[Tally | None], nodes: Nodes
-    ) -> KeptPlaces:
+    def _find_kept(self, costs: list[Cost], tallies: list[Tally | None], nodes: View) -> KeptPlaces:
         """Returns the kept places of rows, up to date."""
         by_name = self.by_name
         tally = None if by_name is None else tallies[by_name]
@@ -213,7 +211,7 @@ class SoftRules:
         return kept
 
 
-def _find_places(column: LabelColumn, nodes: Nodes, size: int) -> NDArray[np.intp]:
+def _find_places(column: LabelColumn, nodes: View, size: int) -> NDArray[np.intp]:
     """Returns per row the code of its label, or the last of `size` places if it has none."""
 
     def find() -> NDArray[np.intp]:
@@ -238,7 +236,7 @@ def _weigh_up_to(most: int, size: int, max_skew: int) -> NDArray[np.float64]:
     return freeze(_weigh(np.arange(most + 1), size, max_skew))
 
 
-def _count_domains(column: LabelColumn, nodes: Nodes, feasible: NDArray[np.intp]) -> int:
+def _count_domains(column: LabelColumn, nodes: View, feasible: NDArray[np.intp]) -> int:
     """Returns the number of domains of the feasible rows.
 
     Nodes without the key are one more, together with those that have it without a value.

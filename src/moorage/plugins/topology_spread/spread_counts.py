@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes
+from moorage.cluster import Mask, View
 from moorage.cluster.labels import LabelColumn
 from moorage.objects.pod import Pod
 
@@ -103,7 +103,7 @@ class Spreads:
         return replace(self, each=moved)
 
 
-def spread_of(constraint: Constraint, pod: Pod, nodes: Nodes, included: Included) -> Spread:
+def spread_of(constraint: Constraint, pod: Pod, nodes: View, included: Included) -> Spread:
     """Returns how the pods that a constraint counts are spread over the included rows."""
     counts = pods_per_domain(constraint, pod.namespace, nodes, included.rows)
     return Spread(

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, Tally
+from moorage.cluster import Change, Tally, View
 from moorage.cluster.row_view import RowView
 from moorage.framework.plugin import Levels, Scores
 
@@ -33,7 +33,7 @@ class KeptPlaces:
         costs: Sequence[tuple[Amounts, Places]],
         by_name: int | None,
         tally: Tally | None,
-        nodes: Nodes,
+        nodes: View,
     ) -> None:
         """Takes the amounts and places of each constraint, which is by host name, and its tally."""
         others = [each for at, each in enumerate(costs) if at != by_name]

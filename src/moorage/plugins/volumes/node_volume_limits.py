@@ -8,7 +8,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from moorage.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, Mask, RowFacts, Rows, Scope, View
 from moorage.cluster.storage.objects import KnownStorage
 from moorage.config import FeatureGates
 from moorage.framework.plugin import (
@@ -62,7 +62,7 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
     def create(cls, args: Any, gates: FeatureGates) -> Self:
         return cls(requires_drivers=gates["VolumeLimitScaling"])
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         volumes = self.pre_filter(pod, nodes)
         if volumes is None:
             return None
@@ -74,19 +74,19 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         ]
         return frozenset(by_driver), volumes.missing, volumes.problem
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         return self.reads if pod.spec.claiming or pod.spec.migratable else Change.NONE
 
     def turns_with(self, pod: Pod) -> Change:
         # It rejects no pod for all nodes, and the template alone decides whether it skips a pod.
         return Change.NONE
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Volumes | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> Volumes | None:
         if not pod.spec.claiming and not pod.spec.migratable:
             return None
         return nodes.storage.facts.find(pod, _find_volumes)
 
-    def filter(self, prepared: Volumes, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Volumes, nodes: View, rows: Rows) -> Verdict:
         if prepared.problem:
             raise PluginError(prepared.problem)
         if prepared.missing:
@@ -105,7 +105,7 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
             np.stack([*(mask for _, mask in missing), exceeded & ~refused]),
         )
 
-    def recheck(self, prepared: Volumes, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: Volumes, nodes: View, row: RowFacts) -> Rescore:
         if prepared.problem or prepared.missing or self._requires_drivers:
             return Rescore.UNKNOWN
         for driver, volumes in prepared.by_driver:
@@ -121,7 +121,7 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         return UPDATED
 
     def _find_missing(
-        self, prepared: Volumes, nodes: Nodes, rows: Rows
+        self, prepared: Volumes, nodes: View, rows: Rows
     ) -> list[tuple[Reason, Mask]]:
         """Returns the rows that lack a required driver, with the reason; each row at most once."""
         found: list[tuple[Reason, Mask]] = []
@@ -137,7 +137,7 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
                 rest = rest & ~missing
         return found
 
-    def sees(self, prepared: Volumes, nodes: Nodes) -> Change:
+    def sees(self, prepared: Volumes, nodes: View) -> Change:
         for driver, _ in prepared.by_driver:
             if nodes.csi_nodes.limits(driver) is not None:
                 return self.reads
@@ -201,14 +201,14 @@ def _find_freed(old: Pod, new: None) -> tuple[()] | None:
     return None if _may_free_volumes(old) else ()
 
 
-def _unite(masks: list[Mask], nodes: Nodes, rows: Rows) -> Mask:
+def _unite(masks: list[Mask], nodes: View, rows: Rows) -> Mask:
     united = nodes.nothing(rows)
     for mask in masks:
         united |= mask
     return united
 
 
-def _fit_everywhere(prepared: Volumes, nodes: Nodes) -> bool:
+def _fit_everywhere(prepared: Volumes, nodes: View) -> bool:
     """Returns whether even the row with the most volumes and the least limit has room."""
     for driver, volumes in prepared.by_driver:
         most = nodes.volume_use.most_attached(driver) + len(volumes)
@@ -217,7 +217,7 @@ def _fit_everywhere(prepared: Volumes, nodes: Nodes) -> bool:
     return True
 
 
-def _find_exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: Nodes, rows: Rows) -> Mask:
+def _find_exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: View, rows: Rows) -> Mask:
     """Returns where a driver cannot attach the pod's volumes in addition to those on the node."""
     limits = nodes.csi_nodes.limits(driver)
     if limits is None:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, Mask, RowFacts, Rows, Scope, View
 from moorage.cluster.storage.objects import KnownStorage
 from moorage.documents.errors import describe
 from moorage.framework.plugin import (
@@ -85,6 +85,7 @@ class VolumeBinding(
     Args = VolumeBindingArgs
     # Volumes belong to claims. Which pods use a claim does not matter.
     reads = Change.LABELS | Change.STORAGE
+    writes = Change.STORAGE
     scope = Scope.CLUSTER
     signs = TEMPLATE
     reduces = Reduction.NOTHING
@@ -97,18 +98,21 @@ class VolumeBinding(
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
         return cls(args, scores=gates["StorageCapacityScoring"])
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return nodes.storage.facts.find(pod, _sign) if pod.spec.claiming else None
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         return self.reads if pod.spec.claiming else Change.NONE
 
     # Filtering
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Claims | Rejected | None:
-        return claims_of(pod, nodes.storage)
+    def pre_filter(self, pod: Pod, nodes: View) -> Claims | Rejected | None:
+        return self._find_claims(pod, nodes)
 
-    def filter(self, prepared: Claims, nodes: Nodes, rows: Rows) -> Verdict:
+    def _find_claims(self, pod: Pod, nodes: View) -> Claims | Rejected | None:
+        return claims_of(pod, nodes.storage) if pod.spec.claiming else None
+
+    def filter(self, prepared: Claims, nodes: View, rows: Rows) -> Verdict:
         if _fits_everywhere(prepared):
             return Verdict.accepting(nodes.count(rows))
         unusable, missing = _find_unusable(prepared.volumes, nodes, rows)
@@ -124,18 +128,18 @@ class VolumeBinding(
             _note_faults(verdict, prepared.volumes, nodes, rows)
         return verdict
 
-    def recheck(self, prepared: Claims, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: Claims, nodes: View, row: RowFacts) -> Rescore:
         return UPDATED if _fits_everywhere(prepared) else Rescore.UNKNOWN
 
     # Scoring
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Claims | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Claims | None:
         if self._scoring is None:
             return None
-        claims = claims_of(pod, nodes.storage)
+        claims = self._find_claims(pod, nodes)
         return claims if isinstance(claims, Claims) else Claims()
 
-    def score(self, prepared: Claims, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Claims, nodes: View, rows: Rows) -> Scores:
         if self._scoring is None or not prepared.unbound:
             return np.zeros(nodes.count(rows), np.int64)
         return self._scoring.score(search(prepared.unbound, nodes, rows), nodes.count(rows))
@@ -145,11 +149,11 @@ class VolumeBinding(
     def skips(self, pod: Pod) -> bool:
         return not pod.spec.claiming
 
-    def reserves_for(self, pod: Pod, nodes: Nodes) -> bool:
+    def reserves_for(self, pod: Pod, nodes: View) -> bool:
         return not self.skips(pod)
 
-    def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
-        claims = claims_of(pod, nodes.storage)
+    def reserve(self, pod: Pod, nodes: View, row: int) -> Rejected | None:
+        claims = self._find_claims(pod, nodes)
         if claims is None or isinstance(claims, Rejected):
             return claims
         if not claims.unbound:
@@ -161,10 +165,10 @@ class VolumeBinding(
         nodes.reservations.reserve(pod.uid, found.reservation(nodes.name(row)))
         return None
 
-    def unreserve(self, pod: Pod, nodes: Nodes, node_name: str) -> None:
+    def unreserve(self, pod: Pod, nodes: View, node_name: str) -> None:
         nodes.reservations.release(pod.uid)
 
-    def prepare(self, pod: Pod, nodes: Nodes, node_name: str) -> Preparation | None:
+    def prepare(self, pod: Pod, nodes: View, node_name: str) -> Preparation | None:
         reserved = nodes.storage.reservation(pod.uid)
         if not reserved:
             return None
@@ -177,7 +181,7 @@ class VolumeBinding(
             float(self._args.bind_timeout_seconds),
         )
 
-    def is_prepared(self, pod: Pod, nodes: Nodes, node_name: str) -> bool | Rejected:
+    def is_prepared(self, pod: Pod, nodes: View, node_name: str) -> bool | Rejected:
         reserved = nodes.storage.reservation(pod.uid)
         return progress(reserved, nodes) if reserved else True
 
@@ -251,7 +255,7 @@ def _fits_everywhere(claims: Claims) -> bool:
 
 
 def _find_unusable(
-    volumes: Sequence[PersistentVolume | None], nodes: Nodes, rows: Rows
+    volumes: Sequence[PersistentVolume | None], nodes: View, rows: Rows
 ) -> tuple[Mask, Mask]:
     """Returns where a volume is unusable, and where one is missing; the first failure decides."""
     unusable, missing = nodes.nothing(rows), nodes.nothing(rows)
@@ -264,7 +268,7 @@ def _find_unusable(
 
 
 def _note_faults(
-    verdict: Verdict, volumes: Sequence[PersistentVolume | None], nodes: Nodes, rows: Rows
+    verdict: Verdict, volumes: Sequence[PersistentVolume | None], nodes: View, rows: Rows
 ) -> None:
     """Notes the rows on which the first volume that fails is one that no driver can know."""
     failed, broken = nodes.nothing(rows), nodes.nothing(rows)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Nodes
+from moorage.cluster import View
 from moorage.cluster.storage.objects import KnownStorage
 from moorage.framework.advice import MOST_GROUPS, Advice, Advise
 from moorage.framework.edits import DropVolume
@@ -134,7 +134,7 @@ class AdviseOnVolumes(Advise[Any]):
     """
 
     def advise(
-        self, pod: Pod, prepared: Any, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: Any, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         volumes = pod.spec.volumes or ()
         for volume in volumes[:MOST_GROUPS]:
@@ -150,7 +150,7 @@ class AdviseOnVolumes(Advise[Any]):
             yield Advice("its volumes are in the way", drops, kind="volumes")
 
 
-def _missing_claim(volume: Volume, pod: Pod, nodes: Nodes) -> str:
+def _missing_claim(volume: Volume, pod: Pod, nodes: View) -> str:
     """Returns the claim of a volume if it does not exist; empty if it exists or is not needed."""
     if not volume.claims:
         return ""

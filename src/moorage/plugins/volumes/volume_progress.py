@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from moorage.cluster import Nodes
+from moorage.cluster import View
 from moorage.cluster.storage.objects import Binding, Reservation
 from moorage.framework.status import Code, Rejected
 from moorage.objects.storage import PersistentVolume
@@ -12,7 +12,7 @@ from moorage.objects.storage import PersistentVolume
 from .volume_search import find_fault, is_faulty, usable
 
 
-def progress(reserved: Reservation, nodes: Nodes) -> bool | Rejected:
+def progress(reserved: Reservation, nodes: View) -> bool | Rejected:
     """Whether every claim is bound. Returns a rejection if one cannot be bound as decided."""
     row = nodes.row(reserved.node_name)
     if row is None:
@@ -29,7 +29,7 @@ def progress(reserved: Reservation, nodes: Nodes) -> bool | Rejected:
     return True
 
 
-def _is_bound(binding: Binding, nodes: Nodes, row: int) -> bool | Rejected:
+def _is_bound(binding: Binding, nodes: View, row: int) -> bool | Rejected:
     volume = nodes.storage.known_volume(binding.volume_name)
     claim = nodes.storage.known_claim(binding.claim.key)
     if volume is None:
@@ -51,7 +51,7 @@ def _is_bound(binding: Binding, nodes: Nodes, row: int) -> bool | Rejected:
     return claim.is_bound
 
 
-def _is_provisioned(key: str, nodes: Nodes, row: int) -> bool | Rejected:
+def _is_provisioned(key: str, nodes: View, row: int) -> bool | Rejected:
     claim = nodes.storage.known_claim(key)
     if claim is None:
         text = f'could not find v1.PersistentVolumeClaim "{key}"'
@@ -72,15 +72,15 @@ def _is_provisioned(key: str, nodes: Nodes, row: int) -> bool | Rejected:
     return claim.is_bound
 
 
-def _is_faulty(volume: PersistentVolume, nodes: Nodes, row: int) -> bool:
+def _is_faulty(volume: PersistentVolume, nodes: View, row: int) -> bool:
     return bool(is_faulty(volume, nodes, np.array([row], np.intp))[0])
 
 
-def _is_usable(volume: PersistentVolume, nodes: Nodes, row: int) -> bool:
+def _is_usable(volume: PersistentVolume, nodes: View, row: int) -> bool:
     return bool(usable(volume, nodes, np.array([row], np.intp))[0])
 
 
-def _reject_place(volume: PersistentVolume, nodes: Nodes, row: int) -> Rejected:
+def _reject_place(volume: PersistentVolume, nodes: View, row: int) -> Rejected:
     return _fail(
         f'pv "{volume.name}" node affinity doesn\'t match node "{nodes.name(row)}": '
         "no matching NodeSelectorTerms"

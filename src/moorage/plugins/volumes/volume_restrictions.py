@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from moorage.cluster import Change, Mask, Nodes, Rows, Scope
+from moorage.cluster import Change, Mask, Rows, Scope, View
 from moorage.cluster.storage.objects import KnownStorage
 from moorage.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from moorage.framework.status import Reason, Rejected, unresolvable
@@ -50,16 +50,16 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOn
     scope = Scope.CLUSTER
     signs = TEMPLATE
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         if not pod.spec.claiming and not pod.spec.disks:
             return None
         names = _exclusive_names(pod, nodes)
         return pod.spec.disks, names and (pod.namespace, names)
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         return self.reads if pod.spec.claiming or pod.spec.disks else Change.NONE
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Exclusive | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> Exclusive | Rejected | None:
         if not pod.spec.claiming and not pod.spec.disks:
             return None
         names = _exclusive_names(pod, nodes)
@@ -70,13 +70,13 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOn
             return None
         return Exclusive(pod.spec.disks, names, taken)
 
-    def add_pod(self, prepared: Exclusive, nodes: Nodes, pod: Pod, row: int) -> Exclusive:
+    def add_pod(self, prepared: Exclusive, nodes: View, pod: Pod, row: int) -> Exclusive:
         return _move(prepared, pod, 1)
 
-    def remove_pod(self, prepared: Exclusive, nodes: Nodes, pod: Pod, row: int) -> Exclusive:
+    def remove_pod(self, prepared: Exclusive, nodes: View, pod: Pod, row: int) -> Exclusive:
         return _move(prepared, pod, -1)
 
-    def filter(self, prepared: Exclusive, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Exclusive, nodes: View, rows: Rows) -> Verdict:
         disk_taken = _disk_taken(prepared.disks, nodes, rows)
         if prepared.conflicts <= 0:
             return Verdict.rejecting(disk_taken, _DISK_TAKEN)
@@ -119,7 +119,7 @@ def _find_freed(old: Pod, new: None) -> list[Hashable]:
     return _find_used(old)
 
 
-def _exclusive_names(pod: Pod, nodes: Nodes) -> frozenset[str] | Rejected:
+def _exclusive_names(pod: Pod, nodes: View) -> frozenset[str] | Rejected:
     """Returns the claims of a pod that only one pod can use, or why the pod is rejected."""
     return nodes.storage.facts.find(pod, _find_exclusive_names)
 
@@ -144,7 +144,7 @@ def _move(prepared: Exclusive, pod: Pod, amount: int) -> Exclusive:
     return replace(prepared, conflicts=prepared.conflicts + amount * named)
 
 
-def _disk_taken(disks: tuple[Disk, ...], nodes: Nodes, rows: Rows) -> Mask:
+def _disk_taken(disks: tuple[Disk, ...], nodes: View, rows: Rows) -> Mask:
     taken = np.zeros(len(nodes.alive), np.bool_)
     for disk in disks:
         taken[list(nodes.volume_use.conflicting_rows(disk))] = True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Mask, Nodes, Rows
+from moorage.cluster import Mask, Rows, View
 from moorage.cluster.storage.objects import Binding, KnownStorage, Reservation
 from moorage.objects.csi import CSIStorageCapacity
 from moorage.objects.in_tree import Terms
@@ -87,7 +87,7 @@ class SuitableLists:
 
 
 def choose_volumes(
-    claims: Iterable[PersistentVolumeClaim], nodes: Nodes, rows: Rows
+    claims: Iterable[PersistentVolumeClaim], nodes: View, rows: Rows
 ) -> list[Choice]:
     """Chooses a volume for every claim, the smallest claim first, of those not chosen before."""
     lists = SuitableLists(nodes.storage)
@@ -115,14 +115,14 @@ def find_fault(volume: PersistentVolume) -> str:
     return fault and f"could not translate pv: {fault}"
 
 
-def is_faulty(volume: PersistentVolume, nodes: Nodes, rows: Rows) -> Mask:
+def is_faulty(volume: PersistentVolume, nodes: View, rows: Rows) -> Mask:
     """Returns where a CSI driver would have to know a volume but cannot."""
     fault, source = find_fault(volume), volume.source
     migrated = nodes.csi_nodes.migrated(source.plugin) if source is not None and fault else None
     return nodes.nothing(rows) if migrated is None else migrated[rows]
 
 
-def usable(volume: PersistentVolume, nodes: Nodes, rows: Rows) -> Mask:
+def usable(volume: PersistentVolume, nodes: View, rows: Rows) -> Mask:
     """Returns where a bound volume can be used.
 
     On nodes where a CSI driver replaces the volume's plugin, the terms for the driver count.
@@ -135,7 +135,7 @@ def usable(volume: PersistentVolume, nodes: Nodes, rows: Rows) -> Mask:
 
 
 def first_suiting(
-    terms: Sequence[Terms | None], nodes: Nodes, rows: Rows, taken: Sequence[Places] = ()
+    terms: Sequence[Terms | None], nodes: View, rows: Rows, taken: Sequence[Places] = ()
 ) -> Places:
     """Returns per row the first place whose terms hold and that is not taken there, or NOTHING."""
     none = len(terms)
@@ -178,7 +178,7 @@ def _by_label(
     pins: Iterable[tuple[int, tuple[str, ...]]],
     depth: int,
     none: int,
-    nodes: Nodes,
+    nodes: View,
     rows: Rows,
 ) -> Iterator[Places]:
     """Yields per row the first place for its value of a label, then the second, up to `depth`."""
@@ -202,7 +202,7 @@ def _by_label(
 
 
 def _one_by_one(
-    places: Iterable[int], terms: Sequence[Terms | None], nodes: Nodes, rows: Rows
+    places: Iterable[int], terms: Sequence[Terms | None], nodes: View, rows: Rows
 ) -> Iterator[tuple[int, Mask]]:
     met: dict[Terms | None, Mask] = {}
     for place in places:
@@ -212,7 +212,7 @@ def _one_by_one(
         yield place, met[each]
 
 
-def _met(terms: Terms | None, nodes: Nodes, rows: Rows) -> Mask:
+def _met(terms: Terms | None, nodes: View, rows: Rows) -> Mask:
     return ~nodes.nothing(rows) if terms is None else nodes.satisfying_any(terms, rows)
 
 
@@ -295,7 +295,7 @@ class Search:
         )
 
 
-def search(claims: Sequence[PersistentVolumeClaim], nodes: Nodes, rows: Rows) -> Search:
+def search(claims: Sequence[PersistentVolumeClaim], nodes: View, rows: Rows) -> Search:
     """Looks for volumes, then for storage to make the ones that were not found."""
     selected = [claim for claim in claims if claim.selected_node is not None]
     elsewhere = nodes.nothing(rows)
@@ -328,7 +328,7 @@ def _first_failures(provisions: Sequence[Provision], elsewhere: Mask) -> tuple[M
     return no_volume, no_space
 
 
-def _provision(claim: PersistentVolumeClaim, needed: Mask, nodes: Nodes, rows: Rows) -> Provision:
+def _provision(claim: PersistentVolumeClaim, needed: Mask, nodes: View, rows: Rows) -> Provision:
     by_class = nodes.storage.storage_class(claim.class_name)
     nowhere = nodes.nothing(rows)
     unlimited: NDArray[np.intp] = np.full(len(nowhere), NOTHING, np.intp)
@@ -344,7 +344,7 @@ def _provision(claim: PersistentVolumeClaim, needed: Mask, nodes: Nodes, rows: R
 
 
 def _sufficient(
-    claim: PersistentVolumeClaim, by_class: StorageClass, nodes: Nodes
+    claim: PersistentVolumeClaim, by_class: StorageClass, nodes: View
 ) -> tuple[CSIStorageCapacity, ...] | None:
     """Returns the known capacities that are large enough; None if the driver reports none."""
     driver = nodes.storage.driver(by_class.provisioner)

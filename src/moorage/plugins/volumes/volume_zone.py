@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from moorage.cluster import Change, Mask, Nodes, Rows, Scope
+from moorage.cluster import Change, Mask, Rows, Scope, View
 from moorage.cluster.storage.objects import KnownStorage
 from moorage.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
@@ -43,16 +43,16 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
     scope = Scope.CLUSTER
     signs = TEMPLATE
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return self.pre_filter(pod, nodes)
 
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+    def watch(self, pod: Pod, nodes: View) -> Change:
         return self.reads if pod.spec.claiming else Change.NONE
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Topologies | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> Topologies | Rejected | None:
         return nodes.storage.facts.find(pod, _find_topologies) if pod.spec.claiming else None
 
-    def filter(self, prepared: Topologies, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: Topologies, nodes: View, rows: Rows) -> Verdict:
         wrong = nodes.nothing(rows)
         for topology in prepared:
             wrong |= ~_within(topology, nodes, rows)
@@ -134,7 +134,7 @@ def _topologies(volume: PersistentVolume) -> Iterator[NodeRequirement]:
             yield NodeRequirement(key, "In", tuple(sorted(values)))
 
 
-def _within(topology: NodeRequirement, nodes: Nodes, rows: Rows) -> Mask:
+def _within(topology: NodeRequirement, nodes: View, rows: Rows) -> Mask:
     within = nodes.matching(topology, rows)
     newer = _NEWER.get(topology.key)
     if newer is None:
@@ -143,7 +143,7 @@ def _within(topology: NodeRequirement, nodes: Nodes, rows: Rows) -> Mask:
     return within | (lacking & nodes.matching(NodeRequirement(newer, "In", topology.values), rows))
 
 
-def _find_zoned(nodes: Nodes, rows: Rows) -> Mask:
+def _find_zoned(nodes: View, rows: Rows) -> Mask:
     """Returns where a node has any of the labels. A node without them counts as in every zone."""
     zoned = nodes.nothing(rows)
     for key in _LABELS:

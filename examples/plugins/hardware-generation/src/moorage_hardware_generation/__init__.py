@@ -11,11 +11,12 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, Rows, Scope
+from moorage.cluster import Change, Rows, Scope, View
 from moorage.framework.plugin import (
     Filter,
     PreFilter,
     PreScore,
+    Reduction,
     Score,
     Scores,
     Sign,
@@ -55,15 +56,16 @@ class HardwareGeneration(PreFilter[int], Filter[int], PreScore[Pod], Score[Pod],
     name = "HardwareGeneration"
     Args = HardwareGenerationArgs
     reads = Change.LABELS
+    reduces = Reduction.LARGEST
     scope = Scope.ROW
 
     def __init__(self, args: HardwareGenerationArgs | None = None) -> None:
         self._label = (args or HardwareGenerationArgs()).node_label
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.labels.get(MIN_GENERATION)
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> int | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: View) -> int | Rejected | None:
         wanted = pod.labels.get(MIN_GENERATION)
         if wanted is None:
             return None
@@ -72,14 +74,14 @@ class HardwareGeneration(PreFilter[int], Filter[int], PreScore[Pod], Score[Pod],
             return unresolvable(f'label {MIN_GENERATION} must be a number, got "{wanted}"')
         return generation
 
-    def filter(self, prepared: int, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: int, nodes: View, rows: Rows) -> Verdict:
         generations, known = self._generations(nodes, rows)
         return Verdict((_UNKNOWN, _OLDER), np.stack((~known, known & (generations < prepared))))
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Pod | None:
+    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Pod | None:
         return pod if nodes.label(self._label).filled else None
 
-    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Pod, nodes: View, rows: Rows) -> Scores:
         generations, _ = self._generations(nodes, rows)
         return np.clip(generations, 0, NEWEST)
 
@@ -92,7 +94,7 @@ class HardwareGeneration(PreFilter[int], Filter[int], PreScore[Pod], Score[Pod],
             on(Resource.POD, Action.UPDATE_POD_LABEL, self._after_pod_change),
         )
 
-    def _generations(self, nodes: Nodes, rows: Rows) -> tuple[Scores, NDArray[np.bool_]]:
+    def _generations(self, nodes: View, rows: Rows) -> tuple[Scores, NDArray[np.bool_]]:
         """Per row its generation, 0 where it is not known, and whether it is."""
         column = nodes.label(self._label)
         # One number per distinct value, then to the rows. A node without the label has the code

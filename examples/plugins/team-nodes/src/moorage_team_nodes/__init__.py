@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, NodeView, Scope
+from moorage.cluster import Change, NodeView, Scope, View
 from moorage.framework.advice import Advice, Advise
 from moorage.framework.edits import SetLabel
 from moorage.framework.plugin import MAX_SCORE, NodeFilter, NodeScore, Sign
@@ -33,7 +33,7 @@ class TeamNodes(NodeFilter, NodeScore, Sign, Advise[Pod]):
     reads = Change.LABELS
     scope = Scope.ROW
 
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
         return team_of(pod)
 
     def filter_node(self, pod: Pod, node: NodeView) -> Reason | None:
@@ -48,7 +48,7 @@ class TeamNodes(NodeFilter, NodeScore, Sign, Advise[Pod]):
         return MAX_SCORE if team_of(pod) in owners(node.labels) else 0
 
     def advise(
-        self, pod: Pod, prepared: Pod | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: Pod | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         """Which team's pod it would have to be; the team with the most nodes first."""
         labels = (nodes.node(row).labels for row in rows.tolist())
