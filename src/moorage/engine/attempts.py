@@ -24,7 +24,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.status import Code, PluginError, Rejected
 from moorage.framework.victim_units import count_disruptions
 from moorage.objects.pod import PLACED, Pod
-from moorage.queue import FailedAttempt, Queue, QueuedPod, SharedFailure
+from moorage.queue import Entity, FailedAttempt, Queue, SharedFailure
 from moorage.queue.object_events import ASSIGNED_POD_DELETE
 
 from . import actions, budget, diagnosis, placement
@@ -66,6 +66,8 @@ class Attempts:
     _pending: Mapping[str, Pod]
     _emit: Callable[[Action], None]
     _observer: Observer
+    #: The ledger of what is evicted for whom.
+    evictions: Evictions
     #: Returns what a pod that fits nowhere shares with others that do not either.
     _find_alike: Callable[[Profile, Pod], SharedFailure | None]
     #: The extenders that bind pods, as far as they are interested.
@@ -75,7 +77,6 @@ class Attempts:
         self._placements: dict[str, Placement] = {}
         #: Those that wait for a permit or for what was written, by the uid of the pod.
         self.waiting: dict[str, Placement] = {}
-        self.evictions = Evictions(self._queue, self._emit, self._observer)
         #: How often pods of each profile were too costly to be decided.
         self.too_costly: Counter[str] = Counter()
 
@@ -91,7 +92,7 @@ class Attempts:
 
     def conclude(
         self,
-        queued: QueuedPod,
+        queued: Entity,
         profile: Profile,
         outcome: Found | Failed | PluginError | None,
         now: float,
@@ -114,7 +115,7 @@ class Attempts:
         self._observer.attempt_failed(queued.began)
         self.fail(queued, profile, failure, now)
 
-    def refuse_costly(self, queued: QueuedPod, profile: Profile, now: float) -> bool:
+    def refuse_costly(self, queued: Entity, profile: Profile, now: float) -> bool:
         """Delays a pod that is too costly, longer each time that it is found to be."""
         why = budget.excess(queued.pod, self._cluster)
         if why is None:
@@ -132,7 +133,7 @@ class Attempts:
 
     def _seek_remedy(
         self,
-        queued: QueuedPod,
+        queued: Entity,
         profile: Profile,
         failed: Failed,
         now: float,
@@ -191,7 +192,7 @@ class Attempts:
                 self._cluster.nominate(other, "")
                 self._emit(PatchPodStatus(PodRef.to(other), nominated_node_name=""))
 
-    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, now: float) -> None:
+    def fail(self, queued: Entity, profile: Profile, failure: Failure, now: float) -> None:
         """Returns the pod to the queue and says why, unless it is no longer ours to place."""
         pod = self._pending.get(queued.pod.uid)
         if pod is None:
@@ -219,7 +220,7 @@ class Attempts:
             tell_of_room(self._queue, pod, before, now)
         self._tell(queued, pod, profile, failure)
 
-    def fail_member(self, queued: QueuedPod, profile: Profile, failure: Failure) -> None:
+    def fail_member(self, queued: Entity, profile: Profile, failure: Failure) -> None:
         """Says why a member was not placed; its group returns to the queue as a whole."""
         pod = self._pending.get(queued.pod.uid)
         if pod is not None:
@@ -230,7 +231,7 @@ class Attempts:
         if failure.nominate is not None:
             self._cluster.nominate(pod, failure.nominate)
 
-    def _tell(self, queued: QueuedPod, pod: Pod, profile: Profile, failure: Failure) -> None:
+    def _tell(self, queued: Entity, pod: Pod, profile: Profile, failure: Failure) -> None:
         self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
         self._emit(actions.make_failure_event(pod, failure.message, profile.name))
         patch = diagnosis.patch(pod, failure)
@@ -239,7 +240,7 @@ class Attempts:
 
     # Placed
 
-    def _place(self, queued: QueuedPod, profile: Profile, node_name: str, now: float) -> None:
+    def _place(self, queued: Entity, profile: Profile, node_name: str, now: float) -> None:
         """Assumes a pod on its node, and binds it unless a plugin refuses or makes it wait."""
         pod = queued.pod
         nominated = ""
@@ -254,7 +255,7 @@ class Attempts:
         if refused is None and profile.permit:
             refused = placement.ask_permits(placed, self._observer, now)
         if refused is not None:
-            self._take_back(placed)
+            self.take_back(placed)
             self.fail(queued, profile, refused, now)
         else:
             self.go_on(placed, now)
@@ -271,10 +272,6 @@ class Attempts:
             self._wait(placed, PlacementState.PERMIT)
         else:
             self._prepare(placed, now)
-
-    def take_back(self, placed: Placement) -> None:
-        """Undoes a placement that was not announced to anybody."""
-        self._take_back(placed)
 
     def take_back_victim(self, victim: Pod, plugin: str, now: float) -> bool:
         """Takes back a victim that waits for its binding; returns whether it was one."""
@@ -300,7 +297,7 @@ class Attempts:
         if waiting is not None and plugin in waiting.permits:
             waited = now - waiting.waits_since
             self._observer.permit_waited(Code.UNSCHEDULABLE.value, waited)
-            self._take_back(waiting)
+            self.take_back(waiting)
             why = diagnosis.refusal(plugin, Rejected(Code.UNSCHEDULABLE, (message,)))
             self.fail(waiting.queued, waiting.profile, why, now)
             self._room_again(waiting, now)
@@ -404,7 +401,7 @@ class Attempts:
         self.evictions.forget(pod.uid)
         placed = self._placements.get(pod.uid)
         if placed is not None:
-            self._take_back(placed)
+            self.take_back(placed)
             self._queue.done(pod.uid)
             self._room_again(placed, now)
 
@@ -415,11 +412,12 @@ class Attempts:
 
     def _give_up(self, placed: Placement, failure: Failure, now: float) -> None:
         """Undoes a placement; waiting pods hear of the room before the pod itself returns."""
-        self._take_back(placed)
+        self.take_back(placed)
         self._queue.wake(ASSIGNED_POD_DELETE, placed.pod, None, now)
         self.fail(placed.queued, placed.profile, failure, now)
 
-    def _take_back(self, placed: Placement) -> None:
+    def take_back(self, placed: Placement) -> None:
+        """Undoes a placement."""
         self.drop(placed.pod.uid)
         for problem in placement.unreserve(placed, self._cluster.nodes, self._observer):
             self._emit(actions.make_failure_event(placed.pod, problem, placed.profile.name))

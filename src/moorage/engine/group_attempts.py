@@ -13,10 +13,7 @@ from moorage.framework.observe import PODGROUP, Observer
 from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
-from moorage.queue.group_backoff import GroupReturn
-from moorage.queue.grouped_queue import GroupedQueue
-from moorage.queue.queued_group import QueuedGroup
-from moorage.queue.queued_pod import QueuedPod
+from moorage.queue import Entity, FailedAttempt, Gang, Queue
 
 from . import actions, budget
 from .actions import (
@@ -45,6 +42,8 @@ _SUCCESS, _UNSCHEDULABLE, _ERROR = (
     GroupCode.ERROR,
 )
 
+_FAILED, _REJECTED = FailedAttempt(), FailedAttempt(is_rejection=True)
+
 # What metrics call an attempt that ended with a code.
 _RESULTS = {_SUCCESS: "scheduled", _UNSCHEDULABLE: "unschedulable", _ERROR: "error"}
 
@@ -54,7 +53,7 @@ class GroupAttempts:
 
     def __init__(
         self,
-        queue: GroupedQueue,
+        queue: Queue,
         attempts: Attempts,
         decider: GroupDecider,
         pending: Mapping[str, Pod],
@@ -82,13 +81,13 @@ class GroupAttempts:
         return min((each for each in moments if each is not None), default=None)
 
     def attempt(
-        self, entry: QueuedGroup, profiles: Mapping[str, Profile], decide: Decide, now: float
+        self, entry: Gang, profiles: Mapping[str, Profile], decide: Decide, now: float
     ) -> None:
         """Tries to place all members of a group that have no node."""
-        group = self._cluster.groups.get(entry.key)
+        group = self._cluster.groups.get(entry.group)
         members = self._begin(entry)
         if group is None or not members:
-            self._queue.return_group(entry, GroupReturn.FAILED, now)
+            self._queue.give_back(entry, attempt=_FAILED, now=now)
             return
         profile = profiles[members[0].pod.spec.scheduler_name]
         pods = [member.pod for member in members]
@@ -99,17 +98,15 @@ class GroupAttempts:
         decision = self._decider.decide(group, pods, profile, decide)
         self._conclude(entry, members, decision, profile, now)
 
-    def give_up(
-        self, entry: QueuedGroup, profiles: Mapping[str, Profile], text: str, now: float
-    ) -> None:
+    def give_up(self, entry: Gang, profiles: Mapping[str, Profile], text: str, now: float) -> None:
         """Returns a group to the queue whose attempt raised an exception of no plugin."""
         failure = Failure(SCHEDULER_ERROR, text)
         for member in entry.in_order:
             profile = profiles[member.pod.spec.scheduler_name]
             self._attempts.fail_member(member, profile, failure)
-        self._queue.return_group(entry, GroupReturn.FAILED, now)
+        self._queue.give_back(entry, attempt=_FAILED, now=now)
 
-    def _begin(self, entry: QueuedGroup) -> list[QueuedPod]:
+    def _begin(self, entry: Gang) -> list[Entity]:
         """Begins with the members in their present form, in order.
 
         Those that are being deleted or have a node are left out.
@@ -146,8 +143,8 @@ class GroupAttempts:
 
     def _refuse_costly(
         self,
-        entry: QueuedGroup,
-        members: list[QueuedPod],
+        entry: Gang,
+        members: list[Entity],
         profile: Profile,
         why: str,
         now: float,
@@ -158,20 +155,20 @@ class GroupAttempts:
         failure = Failure(budget.TOO_COSTLY, f"{text} It is tried again later.")
         for member in members:
             self._attempts.fail_member(member, profile, failure)
-        self._queue.return_group(entry, GroupReturn.REFUSED, now)
+        self._queue.give_back(entry, attempt=_REJECTED, now=now)
 
     # Concluding
 
     def _conclude(
         self,
-        entry: QueuedGroup,
-        members: list[QueuedPod],
+        entry: Gang,
+        members: list[Entity],
         decision: GroupDecision,
         profile: Profile,
         now: float,
     ) -> None:
         by_uid = {member.pod.uid: member for member in members}
-        refused: list[tuple[QueuedPod, Failure]] = []
+        refused: list[tuple[Entity, Failure]] = []
         code = decision.status.code
         if code is _SUCCESS:
             refused = self._keep(entry, by_uid, decision, now)
@@ -191,15 +188,16 @@ class GroupAttempts:
         self._help(decision, profile, now)
         self._protector.consider(decision, entry, now)
         self._partial.consider(decision, now)
-        is_error = code is _ERROR
-        is_placed = code is _SUCCESS and not refused
-        how = GroupReturn.FAILED if is_error else GroupReturn.REFUSED
-        needs_room = code is _UNSCHEDULABLE and not refused and decision.needs_room()
-        how = GroupReturn.LEFT_OVER if is_placed else how
-        self._queue.return_group(entry, how, now, needs_room=needs_room)
+        if code is _SUCCESS and not refused:
+            # Members that are left over are tried at once.
+            self._queue.put_back(entry, now=now)
+            return
+        needs_room = code is _UNSCHEDULABLE and decision.needs_room()
+        attempt = FailedAttempt(is_rejection=code is not _ERROR, needs_room=needs_room)
+        self._queue.give_back(entry, attempt=attempt, now=now)
 
     def _tell_members(
-        self, decision: GroupDecision, members: Mapping[str, QueuedPod], profile: Profile
+        self, decision: GroupDecision, members: Mapping[str, Entity], profile: Profile
     ) -> None:
         """Says why members were not placed."""
         if len(decision.trial.placements) < len(members):
@@ -215,20 +213,20 @@ class GroupAttempts:
 
     def _keep(
         self,
-        entry: QueuedGroup,
-        members: Mapping[str, QueuedPod],
+        entry: Gang,
+        members: Mapping[str, Entity],
         decision: GroupDecision,
         now: float,
-    ) -> list[tuple[QueuedPod, Failure]]:
+    ) -> list[tuple[Entity, Failure]]:
         """Binds the members that were placed in the trial; returns those that a permit refused.
 
         Permits are asked for all members before any is bound. If too many are refused, none is
         bound.
         """
         trial = decision.trial
-        self._attempts.evictions.forget(decision.group.uid, PODGROUP)
+        self._attempts.evictions.forget(decision.group.group_key)
         trial.keep()
-        refused: list[tuple[QueuedPod, Failure]] = []
+        refused: list[tuple[Entity, Failure]] = []
         going: list[Placement] = []
         for uid, each in trial.placements.items():
             each.queued = members[uid]

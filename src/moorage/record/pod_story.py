@@ -42,7 +42,7 @@ from moorage.framework.calls import ask_pre_enqueue
 from moorage.framework.points import pre_filter
 from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
-from moorage.queue import QueuedPod
+from moorage.queue import Entity
 
 from .replayer import ReplayListener, find_pod_key
 
@@ -229,7 +229,7 @@ def _describe_pod(pod: Pod) -> str:
     return f"{state}, is being deleted" if pod.terminating else state
 
 
-def _read_refusal(queued: QueuedPod) -> str:
+def _read_refusal(queued: Entity) -> str:
     return "" if queued.refusal is None else queued.refusal.message
 
 

@@ -26,7 +26,7 @@ from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
 from moorage.objects.selector import Selector
-from moorage.queue.queued_pod import SharedFailure
+from moorage.queue.entity import SharedFailure
 
 from .parts import is_asked_anew
 from .statistics import Unsignable
