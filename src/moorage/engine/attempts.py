@@ -24,7 +24,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.status import Code, PluginError, Rejected
 from moorage.framework.victim_units import count_disruptions
 from moorage.objects.pod import PLACED, Pod
-from moorage.queue import Entity, FailedAttempt, Queue, SharedFailure
+from moorage.queue import Entity, FailedAttempt, Gang, Queue, SharedFailure
 from moorage.queue.object_events import ASSIGNED_POD_DELETE
 
 from . import actions, budget, diagnosis, placement
@@ -61,6 +61,7 @@ _RESULTS = {
 class Attempts:
     """All attempts that are under way, and the preemptions that failed ones began."""
 
+    _profiles: Mapping[str, Profile]
     _cluster: Cluster
     _queue: Queue
     _pending: Mapping[str, Pod]
@@ -69,7 +70,7 @@ class Attempts:
     #: The ledger of what is evicted for whom.
     evictions: Evictions
     #: Returns what a pod that fits nowhere shares with others that do not either.
-    _find_alike: Callable[[Profile, Pod], SharedFailure | None]
+    _find_alike: Callable[[Pod], SharedFailure | None]
     #: The extenders that bind pods, as far as they are interested.
     _binders: Sequence[Extender]
 
@@ -93,7 +94,6 @@ class Attempts:
     def conclude(
         self,
         queued: Entity,
-        profile: Profile,
         outcome: Found | Failed | PluginError | None,
         now: float,
         remedied: RemedyResult | None = None,
@@ -104,43 +104,39 @@ class Attempts:
         """
         if isinstance(outcome, Found):
             self.evictions.forget(queued.pod.uid)
-            self._place(queued, profile, self._cluster.nodes.name(outcome.row), now)
+            self._place(queued, self._cluster.nodes.name(outcome.row), now)
             return
         if isinstance(outcome, Failed):
-            failure = self._seek_remedy(queued, profile, outcome, now, remedied)
+            failure = self._seek_remedy(queued, outcome, now, remedied)
         elif isinstance(outcome, PluginError):
             failure = Failure(SCHEDULER_ERROR, str(outcome))
         else:
             failure = Failure(UNSCHEDULABLE, diagnosis.NO_NODES)
         self._observer.attempt_failed(queued.began)
-        self.fail(queued, profile, failure, now)
+        self.fail(queued, failure, now)
 
-    def refuse_costly(self, queued: Entity, profile: Profile, now: float) -> bool:
+    def refuse_costly(self, queued: Entity, now: float) -> bool:
         """Delays a pod that is too costly, longer each time that it is found to be."""
         why = budget.excess(queued.pod, self._cluster)
         if why is None:
             return False
-        self.too_costly[profile.name] += 1
+        self.too_costly[queued.pod.spec.scheduler_name] += 1
         attempt = budget.attempts_told(queued.pod) + 1
         count = len(self._cluster.nodes)
         text = f"0/{count} nodes are available: {why}. It is tried again later (attempt {attempt})."
         self._observer.attempt_failed(queued.began)
         failure = Failure(budget.TOO_COSTLY, text, delay=budget.delay(attempt))
-        self.fail(queued, profile, failure, now)
+        self.fail(queued, failure, now)
         return True
 
     # Failed
 
     def _seek_remedy(
-        self,
-        queued: Entity,
-        profile: Profile,
-        failed: Failed,
-        now: float,
-        remedied: RemedyResult | None,
+        self, queued: Entity, failed: Failed, now: float, remedied: RemedyResult | None
     ) -> Failure:
         """Asks the post-filters; if they find victims, evicts these."""
         pod = queued.pod
+        profile = self._profiles[pod.spec.scheduler_name]
         signed, failure = None, None
         if remedied is None and failed.known:
             signed = sign_for_remedy(profile, pod, self._cluster.nodes)
@@ -164,14 +160,14 @@ class Attempts:
             for release in found.releases:
                 self._emit(ReleaseClaim(PodRef.to(pod), release))
             if found.remedy is not None:
-                self._evict(pod, found, profile, now)
+                self._evict(pod, found, now)
             if is_shared:
                 failed.known[signed] = failure
         if profile.post_filter:
             self._observer.remedy_sought()
         return failure
 
-    def _evict(self, pod: Pod, remedied: RemedyResult, profile: Profile, now: float) -> None:
+    def _evict(self, pod: Pod, remedied: RemedyResult, now: float) -> None:
         """Asks for the eviction of all victims that are not leaving already."""
         remedy = remedied.remedy
         victims = [each for each in remedy.victims if not each.terminating] if remedy else []
@@ -181,7 +177,7 @@ class Attempts:
         disruptions = count_disruptions(remedy.victims, self._cluster.nodes)
         self._observer.victims_found(POD, len(remedy.victims), disruptions, remedy.violations)
         preemption = PlannedPreemption(
-            pod, victims, remedied.plugin, profile.name, remedy.node_name
+            pod, victims, remedied.plugin, pod.spec.scheduler_name, remedy.node_name
         )
         self.evictions.begin(preemption, self.take_back_victim, now)
 
@@ -192,17 +188,24 @@ class Attempts:
                 self._cluster.nominate(other, "")
                 self._emit(PatchPodStatus(PodRef.to(other), nominated_node_name=""))
 
-    def fail(self, queued: Entity, profile: Profile, failure: Failure, now: float) -> None:
-        """Returns the pod to the queue and says why, unless it is no longer ours to place."""
+    def fail(self, queued: Entity, failure: Failure, now: float) -> None:
+        """Returns the entity to the queue and says why, unless it is no longer ours to place."""
+        if isinstance(queued, Gang):
+            for member in queued.in_order:
+                self.fail_member(member, failure)
+            attempt = FailedAttempt(is_rejection=failure.reason != SCHEDULER_ERROR)
+            self._queue.give_back(queued, attempt=attempt, now=now)
+            return
         pod = self._pending.get(queued.pod.uid)
         if pod is None:
-            self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
-            self._queue.done(queued.pod.uid)
+            name = queued.pod.spec.scheduler_name
+            self._observer.pod_failed(name, _RESULTS[failure.reason], queued.began)
+            self._queue.done(queued.key)
             return
         before = self._cluster.nodes.nominations.node_of(pod)
         self._nominate(pod, failure)
         nominated = before or self._cluster.nodes.nominations.node_of(pod)
-        alike = self._find_alike(profile, pod) if failure.is_shared and not nominated else None
+        alike = self._find_alike(pod) if failure.is_shared and not nominated else None
         attempt = FailedAttempt(
             failure.rejectors,
             failure.pending,
@@ -218,31 +221,33 @@ class Attempts:
         self._queue.give_back(queued, pod=pod, attempt=attempt, now=now)
         if before and before != self._cluster.nodes.nominations.node_of(pod):
             tell_of_room(self._queue, pod, before, now)
-        self._tell(queued, pod, profile, failure)
+        self._tell(queued, pod, failure)
 
-    def fail_member(self, queued: Entity, profile: Profile, failure: Failure) -> None:
+    def fail_member(self, queued: Entity, failure: Failure) -> None:
         """Says why a member was not placed; its group returns to the queue as a whole."""
         pod = self._pending.get(queued.pod.uid)
         if pod is not None:
             self._nominate(pod, failure)
-            self._tell(queued, pod, profile, failure)
+            self._tell(queued, pod, failure)
 
     def _nominate(self, pod: Pod, failure: Failure) -> None:
         if failure.nominate is not None:
             self._cluster.nominate(pod, failure.nominate)
 
-    def _tell(self, queued: Entity, pod: Pod, profile: Profile, failure: Failure) -> None:
-        self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
-        self._emit(actions.make_failure_event(pod, failure.message, profile.name))
+    def _tell(self, queued: Entity, pod: Pod, failure: Failure) -> None:
+        name = pod.spec.scheduler_name
+        self._observer.pod_failed(name, _RESULTS[failure.reason], queued.began)
+        self._emit(actions.make_failure_event(pod, failure.message, name))
         patch = diagnosis.patch(pod, failure)
         if patch is not None:
             self._emit(patch)
 
     # Placed
 
-    def _place(self, queued: Entity, profile: Profile, node_name: str, now: float) -> None:
+    def _place(self, queued: Entity, node_name: str, now: float) -> None:
         """Assumes a pod on its node, and binds it unless a plugin refuses or makes it wait."""
         pod = queued.pod
+        profile = self._profiles[pod.spec.scheduler_name]
         nominated = ""
         if self._cluster.nodes.nominations.are_there:
             nominated = self._cluster.nodes.nominations.node_of(pod)
@@ -256,7 +261,7 @@ class Attempts:
             refused = placement.ask_permits(placed, self._observer, now)
         if refused is not None:
             self.take_back(placed)
-            self.fail(queued, profile, refused, now)
+            self.fail(queued, refused, now)
         else:
             self.go_on(placed, now)
 
@@ -299,7 +304,7 @@ class Attempts:
             self._observer.permit_waited(Code.UNSCHEDULABLE.value, waited)
             self.take_back(waiting)
             why = diagnosis.refusal(plugin, Rejected(Code.UNSCHEDULABLE, (message,)))
-            self.fail(waiting.queued, waiting.profile, why, now)
+            self.fail(waiting.queued, why, now)
             self._room_again(waiting, now)
 
     def look_after(self, waiting: Placement, now: float) -> None:
@@ -414,7 +419,7 @@ class Attempts:
         """Undoes a placement; waiting pods hear of the room before the pod itself returns."""
         self.take_back(placed)
         self._queue.wake(ASSIGNED_POD_DELETE, placed.pod, None, now)
-        self.fail(placed.queued, placed.profile, failure, now)
+        self.fail(placed.queued, failure, now)
 
     def take_back(self, placed: Placement) -> None:
         """Undoes a placement."""

@@ -121,6 +121,7 @@ class Engine:
         pending = self.pending_pods
         binders = tuple(each for each in configuration.extenders if each.bind_verb)
         self._attempts = Attempts(
+            self.profiles,
             self.cluster,
             self.queue,
             pending,
@@ -349,7 +350,7 @@ class Engine:
             self.queue.done(pod.uid)
             return
         queued.began = self._observer.attempt_began()
-        if not is_ordinary(pod) and self._attempts.refuse_costly(queued, profile, now):
+        if not is_ordinary(pod) and self._attempts.refuse_costly(queued, now):
             return
         if self._is_extended(pod) and len(self.cluster.nodes):
             self._consult(queued, profile, now)
@@ -359,7 +360,7 @@ class Engine:
             outcome = self.decide(profile, pod)
         except PluginError as error:
             outcome = error
-        self._attempts.conclude(queued, profile, outcome, now)
+        self._attempts.conclude(queued, outcome, now)
 
     def _consult(self, queued: Entity, profile: Profile, now: float) -> None:
         """Begins a decision in which extenders take part."""
@@ -383,7 +384,7 @@ class Engine:
         self, entry: Gang, result: Mapping[str, tuple[str, ...]] | PluginError, now: float
     ) -> None:
         if isinstance(result, PluginError):
-            self._groups.give_up(entry, self.profiles, str(result), now)
+            self._attempts.fail(entry, Failure(SCHEDULER_ERROR, str(result)), now)
             return
         find_rows = self.cluster.nodes.find_rows
         allowed = {uid: find_rows(names) for uid, names in result.items()}
@@ -419,25 +420,22 @@ class Engine:
         """Whether some extender takes part in decisions about a pod."""
         return any(each.concerns(pod.spec) for each in self.configuration.extenders)
 
-    def _find_alike(self, profile: Profile, pod: Pod) -> SharedFailure | None:
+    def _find_alike(self, pod: Pod) -> SharedFailure | None:
         """Returns what a pod that fits nowhere shares with like pods; None if nothing."""
         if self._is_extended(pod):
             # Nobody knows what an extender reads.
             return None
-        return self.classes[profile.name].find_alike(pod)
+        return self.classes[pod.spec.scheduler_name].find_alike(pod)
 
     def _give_up(self, queued: Entity, error: BaseException, now: float) -> None:
         """Returns a pod to the queue whose attempt raised an exception of no plugin."""
         if isinstance(queued, Gang):
             self._fence.end_group_attempt(queued.members)
-            self._groups.give_up(queued, self.profiles, describe(error), now)
-            return
-        self._consultations.drop(queued.pod.uid)
-        self._fence.end_attempt(queued.pod.uid)
-        profile = self.profiles[queued.pod.spec.scheduler_name]
+        else:
+            self._consultations.drop(queued.pod.uid)
+            self._fence.end_attempt(queued.pod.uid)
         try:
-            failure = Failure(SCHEDULER_ERROR, describe(error))
-            self._attempts.fail(queued, profile, failure, now)
+            self._attempts.fail(queued, Failure(SCHEDULER_ERROR, describe(error)), now)
         except STOPPED as again:  # it cannot even be queued
             self._fence.leave_out(queued.pod, again)
 

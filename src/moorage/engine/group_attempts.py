@@ -25,7 +25,7 @@ from .actions import (
     ReleaseClaim,
 )
 from .attempts import Attempts
-from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from .diagnosis import UNSCHEDULABLE, Failure
 from .evictions import PlannedPreemption
 from .gangs.gang_diagnosis import diagnose
 from .gangs.gang_protector import GangProtector
@@ -93,18 +93,13 @@ class GroupAttempts:
         pods = [member.pod for member in members]
         why = self._find_excess(pods)
         if why is not None:
-            self._refuse_costly(entry, members, profile, why, now)
+            self._attempts.too_costly[profile.name] += 1
+            text = f"0/{len(self._cluster.nodes)} nodes are available: {why}."
+            failure = Failure(budget.TOO_COSTLY, f"{text} It is tried again later.")
+            self._attempts.fail(entry, failure, now)
             return
         decision = self._decider.decide(group, pods, profile, decide)
-        self._conclude(entry, members, decision, profile, now)
-
-    def give_up(self, entry: Gang, profiles: Mapping[str, Profile], text: str, now: float) -> None:
-        """Returns a group to the queue whose attempt raised an exception of no plugin."""
-        failure = Failure(SCHEDULER_ERROR, text)
-        for member in entry.in_order:
-            profile = profiles[member.pod.spec.scheduler_name]
-            self._attempts.fail_member(member, profile, failure)
-        self._queue.give_back(entry, attempt=_FAILED, now=now)
+        self._conclude(entry, members, decision, now)
 
     def _begin(self, entry: Gang) -> list[Entity]:
         """Begins with the members in their present form, in order.
@@ -141,22 +136,6 @@ class GroupAttempts:
                 return why
         return budget.group_excess(pods, self._cluster)
 
-    def _refuse_costly(
-        self,
-        entry: Gang,
-        members: list[Entity],
-        profile: Profile,
-        why: str,
-        now: float,
-    ) -> None:
-        """Delays a group that is too costly to be decided."""
-        self._attempts.too_costly[profile.name] += 1
-        text = f"0/{len(self._cluster.nodes)} nodes are available: {why}."
-        failure = Failure(budget.TOO_COSTLY, f"{text} It is tried again later.")
-        for member in members:
-            self._attempts.fail_member(member, profile, failure)
-        self._queue.give_back(entry, attempt=_REJECTED, now=now)
-
     # Concluding
 
     def _conclude(
@@ -164,9 +143,9 @@ class GroupAttempts:
         entry: Gang,
         members: list[Entity],
         decision: GroupDecision,
-        profile: Profile,
         now: float,
     ) -> None:
+        name = decision.trial.profile.name
         by_uid = {member.pod.uid: member for member in members}
         refused: list[tuple[Entity, Failure]] = []
         code = decision.status.code
@@ -175,17 +154,17 @@ class GroupAttempts:
         else:
             decision.trial.roll_back()
         if decision.remedy is None or not decision.remedy.is_ongoing:
-            self._tell_members(decision, by_uid, profile)
+            self._tell_members(decision, by_uid)
             self._write_condition(decision)
         for member, failure in refused:
-            self._attempts.fail_member(member, profile, failure)
+            self._attempts.fail_member(member, failure)
         if code is not _SUCCESS or decision.result.found_by:
-            self._tell_group(decision, profile)
+            self._tell_group(decision)
         result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code]
-        self._observer.group_tried(profile.name, result, members[0].began)
+        self._observer.group_tried(name, result, members[0].began)
         if code is _SUCCESS:
-            self._observer.group_placed(profile.name, decision.way)
-        self._help(decision, profile, now)
+            self._observer.group_placed(name, decision.way)
+        self._help(decision, now)
         self._protector.consider(decision, entry, now)
         self._partial.consider(decision, now)
         if code is _SUCCESS and not refused:
@@ -196,20 +175,18 @@ class GroupAttempts:
         attempt = FailedAttempt(is_rejection=code is not _ERROR, needs_room=needs_room)
         self._queue.give_back(entry, attempt=attempt, now=now)
 
-    def _tell_members(
-        self, decision: GroupDecision, members: Mapping[str, Entity], profile: Profile
-    ) -> None:
+    def _tell_members(self, decision: GroupDecision, members: Mapping[str, Entity]) -> None:
         """Says why members were not placed."""
         if len(decision.trial.placements) < len(members):
             for pod, failure in decision.failures():
-                self._attempts.fail_member(members[pod.uid], profile, failure)
+                self._attempts.fail_member(members[pod.uid], failure)
 
-    def _help(self, decision: GroupDecision, profile: Profile, now: float) -> None:
+    def _help(self, decision: GroupDecision, now: float) -> None:
         """Asks for what may make room for a group that was refused."""
         for pod, release in decision.releases():
             self._emit(ReleaseClaim(PodRef.to(pod), release))
         if decision.remedy is not None:
-            self._evict(decision, profile, now)
+            self._evict(decision, now)
 
     def _keep(
         self,
@@ -264,19 +241,19 @@ class GroupAttempts:
             )
             self._emit(PatchPodGroupStatus(PodRef.to_group(group), condition))
 
-    def _tell_group(self, decision: GroupDecision, profile: Profile) -> None:
+    def _tell_group(self, decision: GroupDecision) -> None:
         """Records an event on the group: what it lacks, or that another way was found."""
         found_by = decision.result.found_by
         note = f"Placed in a way that was {found_by}" if found_by else diagnose(decision)
         if note is not None and not decision.is_waiting:
             kind, reason = ("Normal", "GangPlaced") if found_by else ("Warning", "GangDiagnosis")
             about = PodRef.to_group(decision.group)
-            text = actions.truncate(note)
-            self._emit(RecordEvent(about, kind, reason, "Scheduling", text, profile.name))
+            text, name = actions.truncate(note), decision.trial.profile.name
+            self._emit(RecordEvent(about, kind, reason, "Scheduling", text, name))
 
     # Making room
 
-    def _evict(self, decision: GroupDecision, profile: Profile, now: float) -> None:
+    def _evict(self, decision: GroupDecision, now: float) -> None:
         remedy, group = decision.remedy, decision.group
         victims = [each for each in remedy.victims if not each.terminating] if remedy else []
         if remedy is None or not victims:
@@ -284,5 +261,6 @@ class GroupAttempts:
         self._observer.victims_found(
             PODGROUP, len(remedy.victims), remedy.disruptions, remedy.violations
         )
-        preemption = PlannedPreemption(group, victims, remedy.plugin, profile.name)
+        name = decision.trial.profile.name
+        preemption = PlannedPreemption(group, victims, remedy.plugin, name)
         self._attempts.evictions.begin(preemption, self._attempts.take_back_victim, now)

@@ -17,7 +17,6 @@ from moorage.engine.events import ExtenderAnswered
 from moorage.engine.remedies import RemedyResult
 from moorage.framework.attempt import Failed
 from moorage.framework.plugin_fence import STOPPED
-from moorage.framework.profile import Profile
 from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
 from moorage.queue import Entity, Queue
@@ -93,17 +92,15 @@ class Consultations:
         interested = find_interested(self._extenders, pod)
         consultation = Consultation(survey, interested, queued.attempts, keep_pods=self._keep_pods)
         steps = _decide(consultation, any(each.preempt_verb for _, each in interested))
-        conclude = partial(self._conclude, queued, survey.profile)
+        conclude = partial(self._conclude, queued)
         self._advance(WaitingDecision(queued, steps, conclude), now)
 
-    def _conclude(
-        self, queued: Entity, profile: Profile, result: _Outcome | PluginError, now: float
-    ) -> None:
+    def _conclude(self, queued: Entity, result: _Outcome | PluginError, now: float) -> None:
         if isinstance(result, PluginError):
-            self._attempts.conclude(queued, profile, result, now)
+            self._attempts.conclude(queued, result, now)
         else:
             outcome, remedied = result
-            self._attempts.conclude(queued, profile, outcome, now, remedied)
+            self._attempts.conclude(queued, outcome, now, remedied)
 
     def filters(self, pod: Pod) -> bool:
         """Whether some extender filters nodes for a pod."""
