@@ -418,7 +418,8 @@ class Engine:
 
     def _is_extended(self, pod: Pod) -> bool:
         """Whether some extender takes part in decisions about a pod."""
-        return any(each.concerns(pod.spec) for each in self.configuration.extenders)
+        extenders = self.configuration.extenders
+        return bool(extenders) and any(each.concerns(pod.spec) for each in extenders)
 
     def _find_alike(self, pod: Pod) -> SharedFailure | None:
         """Returns what a pod that fits nowhere shares with like pods; None if nothing."""

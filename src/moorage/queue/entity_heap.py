@@ -69,10 +69,21 @@ class EntityHeap:
 
     def pop(self) -> Entity | None:
         """Removes and returns the first entity."""
-        queued = self.head()
-        if queued is not None:
-            del self._live[queued.key]
-        return queued
+        try:
+            return self._pop()
+        except STOPPED as error:  # comparing sort keys is a plugin's code
+            self._repair(error)
+        return self._pop()
+
+    def _pop(self) -> Entity | None:
+        items, live = self._items, self._live
+        while items:
+            item = heappop(items)
+            queued = item[3]
+            if live.get(queued.key) is item:
+                del live[queued.key]
+                return queued
+        return None
 
     def head(self) -> Entity | None:
         """Returns the first entity without removing it."""

@@ -167,11 +167,10 @@ class Places:
 
     def _first(self, place: Place) -> EntityHeap:
         """Returns the heap whose first entity is popped next; it may be empty."""
-        heap, *others = self._heaps[place]
-        for other in () if self.holds_back else others:
-            if other and not (heap and heap.is_before(other)):
-                heap = other
-        return heap
+        heaps = self._heaps[place]
+        if self._divides is None or self.holds_back or not heaps[1]:
+            return heaps[0]
+        return heaps[0] if heaps[0] and heaps[0].is_before(heaps[1]) else heaps[1]
 
     def next_backed_off(self, now: float) -> Entity | None:
         """Returns an entity whose backoff is over, without removing it."""

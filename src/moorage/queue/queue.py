@@ -94,11 +94,11 @@ class Queue:
         "_groups",
         "_helpful",
         "_in_flight",
+        "_incoming_members",
         "_listeners",
         "_places",
         "_waker",
         "backoff",
-        "incoming",
         "incoming_entities",
     )
 
@@ -121,10 +121,11 @@ class Queue:
         `can_be_held_back` returns whether `hold_back` concerns a pod.
         """
         self.backoff = backoff
-        #: How many pods came into each queue of kube-scheduler's metrics, by event label.
-        self.incoming: Counter[tuple[str, str]] = Counter()
-        #: How many entities did, also by type.
+        #: How many entities came into each queue of kube-scheduler's metrics, by event label and
+        #: type.
         self.incoming_entities: Counter[tuple[str, str, str]] = Counter()
+        #: How many pods came with gangs.
+        self._incoming_members: Counter[tuple[str, str]] = Counter()
         self._admit = admit
         self._admit_group = admit_group
         self._groups = groups or KnownGroups()
@@ -135,7 +136,7 @@ class Queue:
         self._in_flight = InFlight()
         #: The gangs that wait or are in flight, and the group of each of their pods, by uid.
         self._gangs: dict[GroupKey, Gang] = {}
-        self._group_of: dict[str, GroupKey] = {}
+        self._group_of: dict[EntityKey, GroupKey] = {}
         self._waker = Waker(self._places.unschedulable, self._listeners, self._move_by)
         #: Counts what happened that might help a refused gang: all but that a pod got a node.
         self._helpful = 0
@@ -191,6 +192,15 @@ class Queue:
             yield (queue, "pod"), number - gangs[queue]
             if self._groups.are_used:
                 yield (queue, "podgroup"), gangs[queue]
+
+    @property
+    def incoming(self) -> Counter[tuple[str, str]]:
+        """Counts the pods that came into each queue, by event label."""
+        counts = Counter(self._incoming_members)
+        for (queue, label, kind), number in self.incoming_entities.items():
+            if kind == "pod":
+                counts[queue, label] += number
+        return counts
 
     def rejections(self) -> Counter[tuple[str, str]]:
         """Counts waiting pods by the plugin and profile that rejected them."""
@@ -261,9 +271,7 @@ class Queue:
 
     def _find(self, key: EntityKey) -> Entity | None:
         """Returns the entity of a pod, by its uid, or of a group."""
-        key = self._group_of.get(key, key) if isinstance(key, str) else key
-        if isinstance(key, tuple):
-            return self._gangs.get(key)
+        key = self._group_of.get(key, key)
         return self._places.get(key) or self._in_flight.get(key)
 
     def _enter(self, pod: Pod, label: str, now: float) -> None:
@@ -385,7 +393,8 @@ class Queue:
         """Returns what to try next. It is in flight until `done`, `give_back` or `put_back`."""
         if now >= self._places.due:
             self.flush(now)
-        self._waker.send_followers(now)
+        if self._waker.followed:
+            self._waker.send_followers(now)
         queued = self._places.pop(ACTIVE)
         if queued is None and self.backoff.pops_early:
             queued = self._places.pop(BACKOFF)
@@ -583,7 +592,7 @@ class Queue:
         if (
             is_ready(ACTIVE)
             or (self.backoff.pops_early and is_ready(BACKOFF))
-            or self._waker.is_due
+            or self._waker.followed
         ):
             return now
         due = self._places.find_due()
@@ -614,11 +623,15 @@ class Queue:
 
         Only some `pods` are asked about if the others have been admitted before.
         """
-        found = self._ask_whether_admitted(queued, queued.pods if pods is None else pods)
-        if found is None:
+        pod: Pod | None = queued.pod
+        if isinstance(queued, Gang):
+            answer, pod = self._ask_about_gang(queued, queued.pods if pods is None else pods)
+        else:
+            answer = self._admit(queued.pod, queued.gated_by)
+        if answer is None:
             queued.gated_by, queued.refusal, queued.is_held = "", None, False
             return True
-        gated_by, queued.refusal, pod = found
+        gated_by, queued.refusal = answer
         is_held = pod is None
         stays = (
             queued.place is GATED
@@ -629,9 +642,10 @@ class Queue:
         queued.gated_by, queued.is_held = gated_by, is_held
         if stays:
             # A pod with several victims hears of each: it stays where it is.
-            self.incoming[QUEUES[GATED], label] += 1
-            if not isinstance(queued, Gang):
-                self.incoming_entities[QUEUES[GATED], label, "pod"] += 1
+            if isinstance(queued, Gang):
+                self._incoming_members[QUEUES[GATED], label] += 1
+            else:
+                self._count(queued, GATED, label)
             return False
         if isinstance(queued, Gang):
             queued.gated_pod = pod
@@ -641,19 +655,16 @@ class Queue:
         self._move(queued, GATED, label)
         return False
 
-    def _ask_whether_admitted(
-        self, queued: Entity, pods: Iterable[Pod]
-    ) -> tuple[str, Rejected, Pod | None] | None:
-        """Returns the plugin that says no, why, and to which pod; to none if to the group."""
-        if isinstance(queued, Gang):
-            answer = self._admit_group(queued.group, queued.pod.spec.scheduler_name)
-            if answer is not None:
-                return (*answer, None)
+    def _ask_about_gang(self, gang: Gang, pods: Iterable[Pod]) -> tuple[Held, Pod | None]:
+        """Returns what holds a gang back, and the pod that it does; none if it is the group."""
+        answer = self._admit_group(gang.group, gang.pod.spec.scheduler_name)
+        if answer is not None:
+            return answer, None
         for pod in pods:
-            answer = self._admit(pod, queued.gated_by)
+            answer = self._admit(pod, gang.gated_by)
             if answer is not None:
-                return (*answer, pod)
-        return None
+                return answer, pod
+        return None, None
 
     def _move(self, queued: Entity, place: Place, label: str) -> None:
         self._places.move(queued, place)
@@ -662,10 +673,11 @@ class Queue:
         self._count(queued, place, label)
 
     def _count(self, queued: Entity, place: Place, label: str) -> None:
-        queue = QUEUES[place]
-        self.incoming[queue, label] += len(queued.pods)
-        kind = "podgroup" if isinstance(queued, Gang) else "pod"
-        self.incoming_entities[queue, label, kind] += 1
+        if isinstance(queued, Gang):
+            self._incoming_members[QUEUES[place], label] += len(queued.members)
+            self.incoming_entities[QUEUES[place], label, "podgroup"] += 1
+        else:
+            self.incoming_entities[QUEUES[place], label, "pod"] += 1
 
     def _take(self, queued: Entity) -> None:
         self._places.take(queued)

@@ -23,7 +23,7 @@ class Waker:
     is placed, changed or deleted), another one follows.
     """
 
-    __slots__ = ("_followed", "_listeners", "_move", "_sent", "_unschedulable")
+    __slots__ = ("_listeners", "_move", "_sent", "_unschedulable", "followed")
 
     def __init__(
         self,
@@ -38,12 +38,7 @@ class Waker:
         #: Representatives that wait to be tried, and those that they were woken for.
         self._sent: dict[EntityKey, Companions] = {}
         #: The same of those that wait no longer, until they have failed for all.
-        self._followed: dict[EntityKey, Companions] = {}
-
-    @property
-    def is_due(self) -> bool:
-        """Whether `send_followers` has something to do."""
-        return bool(self._followed)
+        self.followed: dict[EntityKey, Companions] = {}
 
     def wake(self, event: QueueEvent, now: float, concerns: Concerns | None) -> None:
         """Wakes pods that an event may help, as the plugins that rejected them judge it."""
@@ -108,25 +103,25 @@ class Waker:
         companions = self._sent.pop(queued.key, None)
         if companions is not None:
             companions.is_represented = False
-            self._followed[queued.key] = companions
+            self.followed[queued.key] = companions
 
     def note_failed(self, queued: Entity) -> None:
         """Notes that a pod failed. If it was tried for those that it waits among, these wait on."""
         companions = self._unschedulable.companions(queued.key)
-        if companions is not None and self._followed.get(queued.key) is companions:
-            del self._followed[queued.key]
+        if companions is not None and self.followed.get(queued.key) is companions:
+            del self.followed[queued.key]
 
     def send_followers(self, now: float) -> None:
         """Wakes another pod wherever the one that was tried has not shown that all fail."""
-        while self._followed:
-            companions = self._followed.pop(next(iter(self._followed)))
+        while self.followed:
+            companions = self.followed.pop(next(iter(self.followed)))
             self._send_one(companions, companions.label, now)
 
     def make_up_for(self, queued: Entity, before: Companions | None, now: float) -> None:
         """Wakes a pod that left its companions while one of them is tried for all."""
         if before is None or queued.place is not UNSCHEDULABLE:
             return
-        is_tried = before.is_represented or before in self._followed.values()
+        is_tried = before.is_represented or before in self.followed.values()
         if is_tried and self._unschedulable.companions(queued.key) is not before:
             self._move(queued, AFTER_BACKOFF, before.label, now)
 
