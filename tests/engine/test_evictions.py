@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from moorage.engine.actions import Action
 from moorage.engine.evictions import Evictions, PlannedPreemption
-from moorage.framework.observe import POD, PODGROUP
 from moorage.objects.pod_group import PodGroup
-from tests.builders import node, pod
-from tests.explain.building import engine
+from tests.builders import pod
 
 
 def ledger() -> tuple[Evictions, list[Action]]:
     emitted: list[Action] = []
-    return Evictions(engine(node("n")).queue, emitted.append), emitted
+    return Evictions(emitted.append), emitted
 
 
 def test_a_pod_and_a_group_of_one_uid_are_held_back_each_for_itself() -> None:
@@ -24,8 +22,8 @@ def test_a_pod_and_a_group_of_one_uid_are_held_back_each_for_itself() -> None:
 
     evictions.forget("default/train")
 
-    assert evictions.hold_back("default/train", POD) is None
-    held = evictions.hold_back("default/train", PODGROUP)
+    assert evictions.hold_back("default/train") is None
+    held = evictions.hold_back(group.group_key)
     assert held is not None
     assert held[1].message == "waiting for the preemption for this pod group to be finished"
 

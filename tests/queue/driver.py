@@ -8,7 +8,7 @@ from typing import Any
 from moorage.framework.status import Rejected, unresolvable
 from moorage.framework.wakeups import Action, ClusterEvent, Resource, Wakeup, on
 from moorage.objects.pod import Pod
-from moorage.queue import Backoff, FailedAttempt, Queue, QueuedPod
+from moorage.queue import Backoff, Entity, FailedAttempt, Queue
 from tests.builders import pod
 
 PROFILE = "default-scheduler"
@@ -62,14 +62,14 @@ def fail(
     now: float,
     pending: frozenset[str] = NONE,
     at: float | None = None,
-) -> QueuedPod:
+) -> Entity:
     """Pops what comes next at `now`, and gives it back, `at` a later time if one is given."""
     queued = popped(queue, now)
     give_back(queue, queued, *rejectors, now=now if at is None else at, pending=pending)
     return queued
 
 
-def popped(queue: Queue, now: float) -> QueuedPod:
+def popped(queue: Queue, now: float) -> Entity:
     queued = queue.pop(now)
     assert queued is not None
     return queued
@@ -77,7 +77,7 @@ def popped(queue: Queue, now: float) -> QueuedPod:
 
 def give_back(
     queue: Queue,
-    queued: QueuedPod,
+    queued: Entity,
     *rejectors: str,
     now: float,
     pending: frozenset[str] = NONE,

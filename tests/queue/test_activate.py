@@ -25,7 +25,8 @@ def test_unschedulable_and_backing_off_pods_become_active_whatever_their_backoff
         "errors": "error backoff",
     }
 
-    queue.activate(pods, 0.0)
+    for each in pods:
+        queue.activate(each.uid, 0.0)
 
     assert set(places(queue).values()) == {"active"}
     assert queue.incoming["active", "ForceActivate"] == 3
@@ -35,7 +36,7 @@ def test_a_gated_pod_stays_gated() -> None:
     queue = make_queue()
     held = pod("a", labels={"held": "Gate"})
     queue.add(held, 0.0)
-    queue.activate([held], 1.0)
+    queue.activate(held.uid, 1.0)
 
     assert places(queue) == {"a": "gated"}
 
@@ -45,7 +46,7 @@ def test_a_pod_in_flight_is_tried_again_on_return_and_no_other() -> None:
     for name in ("meant", "other"):
         queue.add(pod(name), 0.0)
     meant, other = popped(queue, 0.0), popped(queue, 0.0)
-    queue.activate([pod("meant")], 0.0)
+    queue.activate(pod("meant").uid, 0.0)
 
     give_back(queue, meant, "Fit", now=1.0)
     give_back(queue, other, "Fit", now=1.0)
@@ -56,7 +57,8 @@ def test_a_pod_in_flight_is_tried_again_on_return_and_no_other() -> None:
 def test_unknown_and_active_pods_are_left_alone() -> None:
     queue = make_queue()
     queue.add(pod("a"), 0.0)
-    queue.activate([pod("a"), pod("unknown")], 1.0)
+    for name in ("a", "unknown"):
+        queue.activate(pod(name).uid, 1.0)
 
     assert places(queue) == {"a": "active"}
     assert queue.incoming["active", "ForceActivate"] == 0

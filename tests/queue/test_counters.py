@@ -54,7 +54,7 @@ def test_rejections_are_counted_by_plugin_and_profile_until_the_next_attempt() -
     fail(queue, "Fit", now=0.0, pending=frozenset({"Ports"}))
     assert queue.rejections() == {("Fit", PROFILE): 2, ("Ports", PROFILE): 1}
 
-    queue.activate([pod("b")], 0.0)
+    queue.activate(pod("b").uid, 0.0)
     assert queue.rejections() == {("Fit", PROFILE): 2, ("Ports", PROFILE): 1}
     popped(queue, 0.0)
     assert queue.rejections() == {("Fit", PROFILE): 1}

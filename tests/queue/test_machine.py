@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from moorage.framework.status import Rejected, unresolvable
 from moorage.framework.wakeups import Action, ClusterEvent, Resource, on
 from moorage.objects.pod import Pod
-from moorage.queue import Backoff, FailedAttempt, Queue, QueuedPod
+from moorage.queue import Backoff, Entity, FailedAttempt, Queue
 from tests.builders import pod
 from tests.queue.driver import PROFILE, priority_then_time
 
@@ -168,7 +168,7 @@ class QueueMachine(RuleBasedStateMachine):
     def start(self, pops_early: bool) -> None:
         self.now = 1000.0
         self.model = Model(pops_early)
-        self.flying: dict[str, QueuedPod] = {}
+        self.flying: dict[str, Entity] = {}
         self.born = 0
         self.queue = Queue(
             sort_key=priority_then_time,
@@ -278,7 +278,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.pods)
     def activate(self, data: st.DataObject) -> None:
         known = data.draw(st.sampled_from(list(self.model.pods.values())))
-        self.queue.activate([known.pod], self.now)
+        self.queue.activate(known.pod.uid, self.now)
         if known.missed is not None:
             known.missed.append("*")
         elif known.place != "active":

@@ -6,8 +6,8 @@ import hypothesis.strategies as st
 import msgspec
 from hypothesis import given
 
-from moorage.queue.pod_heap import PodHeap
-from moorage.queue.queued_pod import QueuedPod
+from moorage.queue.entity import Entity, EntityKey
+from moorage.queue.entity_heap import EntityHeap
 from tests.builders import pod
 from tests.queue.driver import drained, fail, give_back, make_queue, places, popped, ranked
 
@@ -46,7 +46,8 @@ def test_pods_that_return_at_once_are_ordered_by_their_return() -> None:
         queue.add(pod(name), 1.0)
     for queued in [popped(queue, 1.0), popped(queue, 1.0)][::-1]:
         give_back(queue, queued, "Fit", now=2.0)
-    queue.activate([pod("a"), pod("b")], 2.0)
+    for name in ("a", "b"):
+        queue.activate(pod(name).uid, 2.0)
 
     assert drained(queue, 2.0) == ["b", "a"]
 
@@ -61,7 +62,7 @@ def test_the_initial_attempt_is_the_first_admission() -> None:
     queue.update(held, pod("a"), 7.0)
     moments.append(queued.initial_attempt)
     fail(queue, "Fit", now=8.0)
-    queue.activate([pod("a")], 9.0)
+    queue.activate(pod("a").uid, 9.0)
     moments.append(queued.initial_attempt)
 
     assert moments == [None, 7.0, 7.0]
@@ -71,7 +72,7 @@ def test_verdicts_are_forgotten_when_a_pod_is_popped() -> None:
     queue = make_queue()
     queue.add(pod("a"), 0.0)
     fail(queue, "Fit", now=0.0, pending=frozenset({"Ports"}))
-    queue.activate([pod("a")], 1.0)
+    queue.activate(pod("a").uid, 1.0)
 
     queued = popped(queue, 1.0)
 
@@ -132,33 +133,34 @@ def test_adding_a_known_pod_is_an_update() -> None:
 
 
 def test_a_heap_forgets_the_items_of_removed_pods() -> None:
-    heap = PodHeap()
-    waiting = [QueuedPod(pod(f"p{number}"), 0.0, number) for number in range(1000)]
+    heap = EntityHeap()
+    waiting = [Entity(f"p{number}", pod("p"), 0.0, number) for number in range(1000)]
     for queued in waiting:
         heap.push(queued, 0)
     for queued in waiting[:-1]:
-        heap.remove(queued.pod.uid)
+        heap.remove(queued.key)
 
-    assert len(heap._items) + len(heap._line) < 100
+    assert len(heap._items) < 100
     assert heap.head() is waiting[-1]
 
 
 @given(st.lists(st.one_of(st.integers(0, 9), st.sampled_from(["pop", "remove"])), max_size=60))
 def test_pods_leave_by_key_and_arrival_whichever_way_they_came(doings: list[int | str]) -> None:
-    heap, waiting = PodHeap(), dict[str, tuple[int, int]]()
+    heap, waiting = EntityHeap(), dict[EntityKey, tuple[int, int]]()
     for arrival, doing in enumerate(doings):
         first = min(waiting, key=waiting.__getitem__, default=None)
         if doing == "pop":
             queued = heap.pop()
-            assert (queued and queued.pod.uid) == first
+            assert (queued and queued.key) == first
             waiting.pop(first or "", None)
         elif doing == "remove" and waiting:
             heap.remove(waiting.popitem()[0])
         elif isinstance(doing, int):
-            queued = QueuedPod(pod(f"p{arrival}"), 0.0, arrival)
+            queued = Entity(f"p{arrival}", pod("p"), 0.0, arrival)
             heap.push(queued, doing)
-            waiting[queued.pod.uid] = doing, arrival
-    assert {each.pod.uid for each in heap} == waiting.keys()
+            waiting[queued.key] = doing, arrival
+    assert {key for key in waiting if key in heap} == waiting.keys()
+    assert len(heap) == len(waiting)
 
 
 def test_a_deleted_pod_is_gone_from_wherever_it_waits() -> None:

@@ -10,7 +10,7 @@ import pytest
 from moorage.framework.status import unresolvable
 from moorage.framework.wakeups import Action, ClusterEvent, Resource, Topics, Wakeup, on
 from moorage.objects.pod import Pod
-from moorage.queue import FailedAttempt, Queue, QueuedPod, SharedFailure
+from moorage.queue import Entity, FailedAttempt, Queue, SharedFailure
 from tests.builders import pod
 from tests.queue.driver import BOTH, PORTS_ONLY, PROFILE, drained, make_queue, places, popped
 from tests.storage_builders import pvc
@@ -34,7 +34,7 @@ def never(of: Pod, old: Any, new: Any) -> bool:
 
 
 def return_failed(
-    queue: Queue, queued: QueuedPod, now: float, *rejectors: str, alike: object = "alike"
+    queue: Queue, queued: Entity, now: float, *rejectors: str, alike: object = "alike"
 ) -> None:
     shared = None if alike is None else SharedFailure(alike)
     attempt = FailedAttempt(frozenset(rejectors or ("Fit",)), alike=shared)
@@ -83,29 +83,29 @@ def test_it_is_the_one_that_would_be_tried_first(now: float, first: str) -> None
     for name in "aab":
         # The first one, which is the oldest, fails twice: its backoff ends later than the other's.
         queue.add(pod(name), 0.0)
-        queue.activate([pod(name)], 0.0)
+        queue.activate(pod(name).uid, 0.0)
         return_failed(queue, popped(queue, 0.0), 0.0)
     queue.wake(BOTH, None, None, now)
     assert waiting_names(queue) == {"a": "b", "b": "a"}[first]
 
 
-def place(queue: Queue, queued: QueuedPod) -> None:
+def place(queue: Queue, queued: Entity) -> None:
     queue.done(queued.pod.uid)
 
 
-def fail_for_another_reason(queue: Queue, queued: QueuedPod) -> None:
+def fail_for_another_reason(queue: Queue, queued: Entity) -> None:
     return_failed(queue, queued, LATER, "Fit", "Ports")
 
 
-def fail_like_others(queue: Queue, queued: QueuedPod) -> None:
+def fail_like_others(queue: Queue, queued: Entity) -> None:
     return_failed(queue, queued, LATER, alike="otherwise")
 
 
-def fail_alone(queue: Queue, queued: QueuedPod) -> None:
+def fail_alone(queue: Queue, queued: Entity) -> None:
     return_failed(queue, queued, LATER, alike=None)
 
 
-def put_back(queue: Queue, queued: QueuedPod) -> None:
+def put_back(queue: Queue, queued: Entity) -> None:
     queue.put_back(queued, pod=queued.pod, now=LATER)
 
 
@@ -113,7 +113,7 @@ def put_back(queue: Queue, queued: QueuedPod) -> None:
     "end", [place, fail_for_another_reason, fail_like_others, fail_alone, put_back]
 )
 def test_however_else_its_attempt_ends_the_next_one_follows(
-    end: Callable[[Queue, QueuedPod], None],
+    end: Callable[[Queue, Entity], None],
 ) -> None:
     queue = waiting()
     queue.wake(BOTH, None, None, LATER)
@@ -186,7 +186,7 @@ def spanning(*fit: Wakeup, **options: Any) -> Queue:
     return queue
 
 
-def fail_again(queue: Queue, queued: QueuedPod) -> None:
+def fail_again(queue: Queue, queued: Entity) -> None:
     attempt = FailedAttempt(
         frozenset({"Fit", "Claims"}), alike=SharedFailure("claims", spans_templates=True)
     )

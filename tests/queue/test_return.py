@@ -6,13 +6,14 @@ import pytest
 
 from moorage.framework.wakeups import ClusterEvent
 from moorage.queue import FailedAttempt
+from moorage.queue.entity import Entity
 from moorage.queue.queue_events import InFlight, QueueEvent
-from moorage.queue.queued_pod import QueuedPod
 from tests.builders import pod
 from tests.queue.driver import (
     BOTH,
     NONE,
     PORTS_ONLY,
+    PROFILE,
     UNHEARD,
     give_back,
     make_queue,
@@ -102,8 +103,8 @@ def test_the_fresh_object_is_queued() -> None:
 
 def test_what_no_pod_in_flight_needs_is_forgotten() -> None:
     flight = InFlight()
-    first, second = (QueuedPod(pod(name), 0.0, 0) for name in ("first", "second"))
-    one, two = (QueueEvent(event, None, None, {}) for event in (BOTH, PORTS_ONLY))
+    first, second = (Entity(name, pod(name), 0.0, 0) for name in ("first", "second"))
+    one, two = (QueueEvent(event, None, None, {PROFILE: {}}) for event in (BOTH, PORTS_ONLY))
     remembered = []
 
     flight.record(one)
@@ -113,11 +114,11 @@ def test_what_no_pod_in_flight_needs_is_forgotten() -> None:
     flight.start(second)
     flight.record(two)
     remembered.append(flight.remembered)
-    flight.end(first.pod.uid)
+    missed = [flight.end(first.key)]
     remembered.append(flight.remembered)
-    assert flight.events_missed_by(second.pod.uid) == (two,)
-    flight.end(second.pod.uid)
+    missed.append(flight.end(second.key))
     remembered.append(flight.remembered)
 
     assert remembered == [(), (one, two), (two,), ()]
-    assert flight.events_missed_by(second.pod.uid) is None
+    assert missed == [(one, two), (two,)]
+    assert flight.end(second.key) is None

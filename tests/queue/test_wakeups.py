@@ -10,8 +10,7 @@ from msgspec import structs
 from moorage.framework.observe import Observer
 from moorage.framework.wakeups import Action, ClusterEvent, Hint, Resource, Wakeup, on
 from moorage.objects.pod import Pod
-from moorage.queue.object_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
-from moorage.queue.queued_pod import Place
+from moorage.queue.entity import Place
 from tests.builders import pod
 from tests.queue.driver import (
     BOTH,
@@ -128,18 +127,6 @@ def test_hints(hints: list[Hint | None], pending: bool, now: float, place: str) 
     registered = tuple(on(CSI, Action.ADD, hint) for hint in hints)
 
     assert wakes(registered, UNHEARD, pending=pending, now=now) == place
-
-
-@pytest.mark.parametrize(
-    ("event", "new", "place"),
-    [
-        pytest.param(UNSCHEDULABLE_TIMEOUT, None, "backoff", id="wakes all, after backoff"),
-        pytest.param(FORCE_ACTIVATE, pod("a"), "backoff", id="wakes the pod that it names"),
-        pytest.param(FORCE_ACTIVATE, pod("b"), "unschedulable", id="and no other"),
-    ],
-)
-def test_a_wildcard(event: ClusterEvent, new: Any, place: str) -> None:
-    assert wakes((), event, new=new, now=1.0) == place
 
 
 def test_a_broken_hint_is_reported() -> None:

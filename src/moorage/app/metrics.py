@@ -27,7 +27,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.series import Counts, Histogram, Metric, Series
 from moorage.framework.status import PluginError
 from moorage.objects.resources import CPU, MEMORY
-from moorage.queue import QueuedPod
+from moorage.queue import Entity
 from moorage.web.engine_reads import Read, in_slices
 
 from . import logs, metric_table as table
@@ -158,7 +158,7 @@ class Metrics:
         yield _by_one(table.CAUGHT_ERRORS, engine.caught)
         yield _by_one(table.TOO_COSTLY_PODS, engine.too_costly)
         yield Counts(table.QUEUED_ENTITIES, queue.entities())
-        yield Counts(table.QUEUE_INCOMING_ENTITIES, queue.incoming_entities())
+        yield Counts(table.QUEUE_INCOMING_ENTITIES, queue.incoming_entities.items())
         kept = cluster.nodes.kept_room
         yield Counts(table.KEPT_NODES, [((), 0 if kept is None else len(kept.nodes))])
         yield Counts(table.EXCLUSIVE_PODS, [((), int(cluster.nodes.exclusive_pods.sum()))])
@@ -220,7 +220,7 @@ class Metrics:
         yield Counts(table.BUILD_INFO, [(build, 1)])
 
 
-def _blames(waiting: Iterable[QueuedPod]) -> Iterator[tuple[str, str]]:
+def _blames(waiting: Iterable[Entity]) -> Iterator[tuple[str, str]]:
     for queued in waiting:
         for plugin in queued.waking_plugins:
             yield plugin, queued.pod.spec.scheduler_name

@@ -24,7 +24,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.status import Code, PluginError, Rejected
 from moorage.framework.victim_units import count_disruptions
 from moorage.objects.pod import PLACED, Pod
-from moorage.queue import FailedAttempt, Queue, QueuedPod, SharedFailure
+from moorage.queue import Entity, FailedAttempt, Gang, Queue, SharedFailure
 from moorage.queue.object_events import ASSIGNED_POD_DELETE
 
 from . import actions, budget, diagnosis, placement
@@ -61,13 +61,16 @@ _RESULTS = {
 class Attempts:
     """All attempts that are under way, and the preemptions that failed ones began."""
 
+    _profiles: Mapping[str, Profile]
     _cluster: Cluster
     _queue: Queue
     _pending: Mapping[str, Pod]
     _emit: Callable[[Action], None]
     _observer: Observer
+    #: The ledger of what is evicted for whom.
+    evictions: Evictions
     #: Returns what a pod that fits nowhere shares with others that do not either.
-    _find_alike: Callable[[Profile, Pod], SharedFailure | None]
+    _find_alike: Callable[[Pod], SharedFailure | None]
     #: The extenders that bind pods, as far as they are interested.
     _binders: Sequence[Extender]
 
@@ -75,7 +78,6 @@ class Attempts:
         self._placements: dict[str, Placement] = {}
         #: Those that wait for a permit or for what was written, by the uid of the pod.
         self.waiting: dict[str, Placement] = {}
-        self.evictions = Evictions(self._queue, self._emit, self._observer)
         #: How often pods of each profile were too costly to be decided.
         self.too_costly: Counter[str] = Counter()
 
@@ -91,8 +93,7 @@ class Attempts:
 
     def conclude(
         self,
-        queued: QueuedPod,
-        profile: Profile,
+        queued: Entity,
         outcome: Found | Failed | PluginError | None,
         now: float,
         remedied: RemedyResult | None = None,
@@ -103,43 +104,39 @@ class Attempts:
         """
         if isinstance(outcome, Found):
             self.evictions.forget(queued.pod.uid)
-            self._place(queued, profile, self._cluster.nodes.name(outcome.row), now)
+            self._place(queued, self._cluster.nodes.name(outcome.row), now)
             return
         if isinstance(outcome, Failed):
-            failure = self._seek_remedy(queued, profile, outcome, now, remedied)
+            failure = self._seek_remedy(queued, outcome, now, remedied)
         elif isinstance(outcome, PluginError):
             failure = Failure(SCHEDULER_ERROR, str(outcome))
         else:
             failure = Failure(UNSCHEDULABLE, diagnosis.NO_NODES)
         self._observer.attempt_failed(queued.began)
-        self.fail(queued, profile, failure, now)
+        self.fail(queued, failure, now)
 
-    def refuse_costly(self, queued: QueuedPod, profile: Profile, now: float) -> bool:
+    def refuse_costly(self, queued: Entity, now: float) -> bool:
         """Delays a pod that is too costly, longer each time that it is found to be."""
         why = budget.excess(queued.pod, self._cluster)
         if why is None:
             return False
-        self.too_costly[profile.name] += 1
+        self.too_costly[queued.pod.spec.scheduler_name] += 1
         attempt = budget.attempts_told(queued.pod) + 1
         count = len(self._cluster.nodes)
         text = f"0/{count} nodes are available: {why}. It is tried again later (attempt {attempt})."
         self._observer.attempt_failed(queued.began)
         failure = Failure(budget.TOO_COSTLY, text, delay=budget.delay(attempt))
-        self.fail(queued, profile, failure, now)
+        self.fail(queued, failure, now)
         return True
 
     # Failed
 
     def _seek_remedy(
-        self,
-        queued: QueuedPod,
-        profile: Profile,
-        failed: Failed,
-        now: float,
-        remedied: RemedyResult | None,
+        self, queued: Entity, failed: Failed, now: float, remedied: RemedyResult | None
     ) -> Failure:
         """Asks the post-filters; if they find victims, evicts these."""
         pod = queued.pod
+        profile = self._profiles[pod.spec.scheduler_name]
         signed, failure = None, None
         if remedied is None and failed.known:
             signed = sign_for_remedy(profile, pod, self._cluster.nodes)
@@ -163,14 +160,14 @@ class Attempts:
             for release in found.releases:
                 self._emit(ReleaseClaim(PodRef.to(pod), release))
             if found.remedy is not None:
-                self._evict(pod, found, profile, now)
+                self._evict(pod, found, now)
             if is_shared:
                 failed.known[signed] = failure
         if profile.post_filter:
             self._observer.remedy_sought()
         return failure
 
-    def _evict(self, pod: Pod, remedied: RemedyResult, profile: Profile, now: float) -> None:
+    def _evict(self, pod: Pod, remedied: RemedyResult, now: float) -> None:
         """Asks for the eviction of all victims that are not leaving already."""
         remedy = remedied.remedy
         victims = [each for each in remedy.victims if not each.terminating] if remedy else []
@@ -180,7 +177,7 @@ class Attempts:
         disruptions = count_disruptions(remedy.victims, self._cluster.nodes)
         self._observer.victims_found(POD, len(remedy.victims), disruptions, remedy.violations)
         preemption = PlannedPreemption(
-            pod, victims, remedied.plugin, profile.name, remedy.node_name
+            pod, victims, remedied.plugin, pod.spec.scheduler_name, remedy.node_name
         )
         self.evictions.begin(preemption, self.take_back_victim, now)
 
@@ -191,17 +188,24 @@ class Attempts:
                 self._cluster.nominate(other, "")
                 self._emit(PatchPodStatus(PodRef.to(other), nominated_node_name=""))
 
-    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, now: float) -> None:
-        """Returns the pod to the queue and says why, unless it is no longer ours to place."""
+    def fail(self, queued: Entity, failure: Failure, now: float) -> None:
+        """Returns the entity to the queue and says why, unless it is no longer ours to place."""
+        if isinstance(queued, Gang):
+            for member in queued.in_order:
+                self.fail_member(member, failure)
+            attempt = FailedAttempt(is_rejection=failure.reason != SCHEDULER_ERROR)
+            self._queue.give_back(queued, attempt=attempt, now=now)
+            return
         pod = self._pending.get(queued.pod.uid)
         if pod is None:
-            self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
-            self._queue.done(queued.pod.uid)
+            name = queued.pod.spec.scheduler_name
+            self._observer.pod_failed(name, _RESULTS[failure.reason], queued.began)
+            self._queue.done(queued.key)
             return
         before = self._cluster.nodes.nominations.node_of(pod)
         self._nominate(pod, failure)
         nominated = before or self._cluster.nodes.nominations.node_of(pod)
-        alike = self._find_alike(profile, pod) if failure.is_shared and not nominated else None
+        alike = self._find_alike(pod) if failure.is_shared and not nominated else None
         attempt = FailedAttempt(
             failure.rejectors,
             failure.pending,
@@ -217,31 +221,33 @@ class Attempts:
         self._queue.give_back(queued, pod=pod, attempt=attempt, now=now)
         if before and before != self._cluster.nodes.nominations.node_of(pod):
             tell_of_room(self._queue, pod, before, now)
-        self._tell(queued, pod, profile, failure)
+        self._tell(queued, pod, failure)
 
-    def fail_member(self, queued: QueuedPod, profile: Profile, failure: Failure) -> None:
+    def fail_member(self, queued: Entity, failure: Failure) -> None:
         """Says why a member was not placed; its group returns to the queue as a whole."""
         pod = self._pending.get(queued.pod.uid)
         if pod is not None:
             self._nominate(pod, failure)
-            self._tell(queued, pod, profile, failure)
+            self._tell(queued, pod, failure)
 
     def _nominate(self, pod: Pod, failure: Failure) -> None:
         if failure.nominate is not None:
             self._cluster.nominate(pod, failure.nominate)
 
-    def _tell(self, queued: QueuedPod, pod: Pod, profile: Profile, failure: Failure) -> None:
-        self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
-        self._emit(actions.make_failure_event(pod, failure.message, profile.name))
+    def _tell(self, queued: Entity, pod: Pod, failure: Failure) -> None:
+        name = pod.spec.scheduler_name
+        self._observer.pod_failed(name, _RESULTS[failure.reason], queued.began)
+        self._emit(actions.make_failure_event(pod, failure.message, name))
         patch = diagnosis.patch(pod, failure)
         if patch is not None:
             self._emit(patch)
 
     # Placed
 
-    def _place(self, queued: QueuedPod, profile: Profile, node_name: str, now: float) -> None:
+    def _place(self, queued: Entity, node_name: str, now: float) -> None:
         """Assumes a pod on its node, and binds it unless a plugin refuses or makes it wait."""
         pod = queued.pod
+        profile = self._profiles[pod.spec.scheduler_name]
         nominated = ""
         if self._cluster.nodes.nominations.are_there:
             nominated = self._cluster.nodes.nominations.node_of(pod)
@@ -254,8 +260,8 @@ class Attempts:
         if refused is None and profile.permit:
             refused = placement.ask_permits(placed, self._observer, now)
         if refused is not None:
-            self._take_back(placed)
-            self.fail(queued, profile, refused, now)
+            self.take_back(placed)
+            self.fail(queued, refused, now)
         else:
             self.go_on(placed, now)
 
@@ -271,10 +277,6 @@ class Attempts:
             self._wait(placed, PlacementState.PERMIT)
         else:
             self._prepare(placed, now)
-
-    def take_back(self, placed: Placement) -> None:
-        """Undoes a placement that was not announced to anybody."""
-        self._take_back(placed)
 
     def take_back_victim(self, victim: Pod, plugin: str, now: float) -> bool:
         """Takes back a victim that waits for its binding; returns whether it was one."""
@@ -300,9 +302,9 @@ class Attempts:
         if waiting is not None and plugin in waiting.permits:
             waited = now - waiting.waits_since
             self._observer.permit_waited(Code.UNSCHEDULABLE.value, waited)
-            self._take_back(waiting)
+            self.take_back(waiting)
             why = diagnosis.refusal(plugin, Rejected(Code.UNSCHEDULABLE, (message,)))
-            self.fail(waiting.queued, waiting.profile, why, now)
+            self.fail(waiting.queued, why, now)
             self._room_again(waiting, now)
 
     def look_after(self, waiting: Placement, now: float) -> None:
@@ -404,7 +406,7 @@ class Attempts:
         self.evictions.forget(pod.uid)
         placed = self._placements.get(pod.uid)
         if placed is not None:
-            self._take_back(placed)
+            self.take_back(placed)
             self._queue.done(pod.uid)
             self._room_again(placed, now)
 
@@ -415,11 +417,12 @@ class Attempts:
 
     def _give_up(self, placed: Placement, failure: Failure, now: float) -> None:
         """Undoes a placement; waiting pods hear of the room before the pod itself returns."""
-        self._take_back(placed)
+        self.take_back(placed)
         self._queue.wake(ASSIGNED_POD_DELETE, placed.pod, None, now)
-        self.fail(placed.queued, placed.profile, failure, now)
+        self.fail(placed.queued, failure, now)
 
-    def _take_back(self, placed: Placement) -> None:
+    def take_back(self, placed: Placement) -> None:
+        """Undoes a placement."""
         self.drop(placed.pod.uid)
         for problem in placement.unreserve(placed, self._cluster.nodes, self._observer):
             self._emit(actions.make_failure_event(placed.pod, problem, placed.profile.name))

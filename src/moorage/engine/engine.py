@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -16,18 +15,20 @@ from moorage.cluster.changes import unite
 from moorage.config import Configuration
 from moorage.framework.attempt import Failed
 from moorage.framework.gang_points import CountRoom
-from moorage.framework.observe import PODGROUP, PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
+from moorage.framework.observe import UNOBSERVED, Observer
 from moorage.framework.plugin import Registry
 from moorage.framework.plugin_fence import STOPPED, make_error
 from moorage.framework.plugin_start import attach, show_cluster
 from moorage.framework.profile import Profile
-from moorage.framework.status import Code, PluginError, Rejected
+from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
-from moorage.objects.pod_group import GroupKey, PodGroup
-from moorage.queue import GroupedQueue, Queue, QueuedGroup, QueuedPod, SharedFailure
+from moorage.objects.pod_group import PodGroup
+from moorage.queue import Entity, Gang, Queue, SharedFailure
+from moorage.queue.object_events import FORCE_ACTIVATE
 
 from . import actions
 from .actions import Action, Report
+from .admission import Admission
 from .attempts import Attempts
 from .budget import is_ordinary
 from .classes.answer_cache import AnswerCache
@@ -55,13 +56,11 @@ from .events import (
 from .evictions import Evictions
 from .extenders.consultations import Consultations
 from .fence import Fence, describe
-from .gangs.admission import GANG_SCHEDULING, hold_group
 from .gangs.group_decision import GroupDecider, GroupDecision, GroupSettings
 from .gangs.group_result import Domain
 from .group_attempts import GroupAttempts
 from .intake import Intake
 from .placement import Placement, PluginPermits
-from .pre_enqueue import ask_to_queue
 from .settings import (
     class_settings,
     collect_remarks,
@@ -71,10 +70,6 @@ from .settings import (
     make_backoff,
     slice_reading,
 )
-
-# Looked up once, because that takes long for an enum: every member asks.
-_UNRESOLVABLE = Code.UNRESOLVABLE
-_HELD = Code.UNRESOLVABLE.value
 
 # How many seconds derived values are kept at least when they are not asked for.
 _SWEEP_EVERY = 60.0
@@ -117,19 +112,33 @@ class Engine:
         self.decider = Decider(self.profiles, self.cluster, self.classes, any(choosing))
         #: The decision about a pod as things are, without a consequence. Extenders are not asked.
         self.decide, self.decide_member = self.decider.decide, self.decider.decide_member
+        #: The preemptions that are under way, and the latest ones.
+        self.evictions = Evictions(self._emit, observer)
         self.queue = self._make_queue()
         self.gangs = self._make_group_decider()
         version = configuration.gates.version
-        self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish, version)
-        pending = self._intake.pending
+        #: The newest form of every pod that is ours to place and not known to be bound, by uid.
+        self.pending_pods: dict[str, Pod] = {}
+        pending = self.pending_pods
         binders = tuple(each for each in configuration.extenders if each.bind_verb)
         self._attempts = Attempts(
-            self.cluster, self.queue, pending, self._emit, observer, self._find_alike, binders
+            self.profiles,
+            self.cluster,
+            self.queue,
+            pending,
+            self._emit,
+            observer,
+            self.evictions,
+            self._find_alike,
+            binders,
+        )
+        self._intake = Intake(
+            self.cluster, self.queue, self.profiles, pending, self._attempts.withdraw, version
         )
         self._consultations = Consultations(
             configuration, self.queue, self._attempts, pending, self._emit, self._give_up
         )
-        self._groups = self._make_group_attempts()
+        self._groups = GroupAttempts(self.queue, self._attempts, self.gangs, pending, self._emit)
         #: Answers of plugins to pods that wait for their permit, until they are taken in.
         self._answers: deque[Event] = deque()
         #: Receives these answers instead, as events for `handle`.
@@ -165,21 +174,24 @@ class Engine:
 
     def _make_queue(self) -> Queue:
         first = next(iter(self.profiles.values()))
-        settings: dict[str, Any] = {
-            "sort_key": first.queue_sort.key,
-            "tell_of_order": self._tell_of_order,
-            "admit": self._admit,
-            "wakeups": {
-                name: find_wakeups(profile, is_extended=bool(self.configuration.extenders))
+        extenders = self.configuration.extenders
+        admission = Admission(
+            self.profiles, self.cluster.groups, self.evictions, self._emit, self._observer
+        )
+        return Queue(
+            sort_key=first.queue_sort.key,
+            on_broken_order=self._report_order,
+            admit=admission.admit,
+            admit_group=admission.admit_group,
+            wakeups={
+                name: find_wakeups(profile, is_extended=bool(extenders))
                 for name, profile in self.profiles.items()
             },
-            "backoff": make_backoff(self.configuration),
-            "observer": self._observer,
-        }
-        groups = self.cluster.groups
-        if not groups.links:
-            return Queue(**settings)
-        return GroupedQueue(groups, self._hold_group, **settings)
+            backoff=make_backoff(self.configuration),
+            groups=self.cluster.groups,
+            observer=self._observer,
+            can_be_held_back=self._is_extended if extenders else None,
+        )
 
     def _make_group_decider(self) -> GroupDecider:
         gates = self.configuration.gates
@@ -187,14 +199,6 @@ class Engine:
             gates["TopologyAwareWorkloadScheduling"], self.profiles.keys(), gates.version
         )
         return GroupDecider(self.cluster, settings, self._observer, self.decider.find_class)
-
-    def _make_group_attempts(self) -> GroupAttempts | None:
-        """Makes the attempts of groups, if pods may name a group."""
-        if not isinstance(self.queue, GroupedQueue):
-            return None
-        return GroupAttempts(
-            self.queue, self._attempts, self.gangs, self._intake.pending, self._emit
-        )
 
     # Events and steps
 
@@ -234,11 +238,6 @@ class Engine:
         """How many pods of each profile were too costly to be decided."""
         return self._attempts.too_costly
 
-    @property
-    def evictions(self) -> Evictions:
-        """The preemptions that are under way, and the latest ones."""
-        return self._attempts.evictions
-
     def _handle_outcome(self, event: Event, now: float) -> None:
         match event:
             case Evicted() | EvictionFailed():
@@ -261,10 +260,11 @@ class Engine:
 
     def _handle_eviction(self, event: Evicted | EvictionFailed, now: float) -> None:
         uid, preemptor = event.uid, event.preemptor_uid
-        if isinstance(event, Evicted):
-            self.evictions.evicted(uid, preemptor, now)
-        else:
-            self.evictions.failed(uid, preemptor, now)
+        if isinstance(event, EvictionFailed):
+            self.queue.activate(self.evictions.failed(uid, preemptor, now), now)
+        elif (ready := self.evictions.evicted(uid, preemptor, now)) is not None:
+            # What woke it came while its victims were still being evicted.
+            self.queue.look_again(ready, FORCE_ACTIVATE.label, now)
 
     def _undo_binding(self, uid: str, now: float, is_waiting: bool) -> None:
         # A pod that is on its way again will tell by itself what becomes of it.
@@ -294,8 +294,7 @@ class Engine:
 
     def _do_what_is_due(self, now: float) -> None:
         """Does what is due by time, without an event."""
-        if self._groups is not None:
-            self._groups.look_after(now)
+        self._groups.look_after(now)
         if self._attempts.waiting or self._consultations.waiting:
             self._look_after(now)
         if now >= self._next_sweep:
@@ -327,16 +326,11 @@ class Engine:
             self.queue.next_flush(now),
             self._attempts.next_deadline(),
             self._consultations.next_deadline(),
-            None if self._groups is None else self._groups.next_deadline(),
+            self._groups.next_deadline(),
             self.cluster.extended.next_expiry,
         )
         earliest = min([moment for moment in moments if moment is not None])
         return None if earliest == inf else max(now, earliest)
-
-    @property
-    def pending_pods(self) -> Mapping[str, Pod]:
-        """Returns the pods by uid that are ours to place and not known to be bound."""
-        return self._intake.pending
 
     def placement(self, uid: str) -> Placement | None:
         """Returns the placement of a pod: from the decision until it is bound."""
@@ -344,9 +338,9 @@ class Engine:
 
     # One attempt
 
-    def _attempt(self, queued: QueuedPod, now: float) -> None:
-        if self._groups is not None and isinstance(queued, QueuedGroup):
-            self._attempt_group(self._groups, queued, now)
+    def _attempt(self, queued: Entity, now: float) -> None:
+        if isinstance(queued, Gang):
+            self._attempt_group(queued, now)
             return
         pod = queued.pod
         profile = self.profiles[pod.spec.scheduler_name]
@@ -359,9 +353,9 @@ class Engine:
             self.queue.done(pod.uid)
             return
         queued.began = self._observer.attempt_began()
-        if not is_ordinary(pod) and self._attempts.refuse_costly(queued, profile, now):
+        if not is_ordinary(pod) and self._attempts.refuse_costly(queued, now):
             return
-        if self._consultations.concerns(pod) and len(self.cluster.nodes):
+        if self._is_extended(pod) and len(self.cluster.nodes):
             self._consult(queued, profile, now)
             return
         outcome: Found | Failed | PluginError | None
@@ -369,35 +363,31 @@ class Engine:
             outcome = self.decide(profile, pod)
         except PluginError as error:
             outcome = error
-        self._attempts.conclude(queued, profile, outcome, now)
+        self._attempts.conclude(queued, outcome, now)
 
-    def _consult(self, queued: QueuedPod, profile: Profile, now: float) -> None:
+    def _consult(self, queued: Entity, profile: Profile, now: float) -> None:
         """Begins a decision in which extenders take part."""
         survey = self.decider.survey(queued.pod)
         self._consultations.begin(queued, survey, now)
         self.decider.count_survey(profile, survey)
 
-    def _attempt_group(self, groups: GroupAttempts, entry: QueuedGroup, now: float) -> None:
+    def _attempt_group(self, entry: Gang, now: float) -> None:
         """Decides a group; extenders are asked about its members beforehand."""
-        filters, pending = self._consultations.filters, self._intake.pending
+        filters, pending = self._consultations.filters, self.pending_pods
         members = entry.in_order if self._consultations.is_choosing else ()
         asked = [each.pod for each in members if filters(each.pod)]
         if not asked or not len(self.cluster.nodes):
-            groups.attempt(entry, self.profiles, self.decide_member, now)
+            self._groups.attempt(entry, self.profiles, self.decide_member, now)
             return
         surveys = [self.decider.survey(pending.get(pod.uid, pod)) for pod in asked]
-        conclude = partial(self._conclude_group, groups, entry)
+        conclude = partial(self._conclude_group, entry)
         self._consultations.begin_group(entry, surveys, conclude, now)
 
     def _conclude_group(
-        self,
-        groups: GroupAttempts,
-        entry: QueuedGroup,
-        result: Mapping[str, tuple[str, ...]] | PluginError,
-        now: float,
+        self, entry: Gang, result: Mapping[str, tuple[str, ...]] | PluginError, now: float
     ) -> None:
         if isinstance(result, PluginError):
-            groups.give_up(entry, self.profiles, str(result), now)
+            self._attempts.fail(entry, Failure(SCHEDULER_ERROR, str(result)), now)
             return
         find_rows = self.cluster.nodes.find_rows
         allowed = {uid: find_rows(names) for uid, names in result.items()}
@@ -411,7 +401,7 @@ class Engine:
                 rows = np.intersect1d(rows, domain.rows)
             return self.decide(self.profiles[pod.spec.scheduler_name], pod, rows)
 
-        groups.attempt(entry, self.profiles, decide, now)
+        self._groups.attempt(entry, self.profiles, decide, now)
 
     def decide_group(self, group: PodGroup, members: Sequence[Pod]) -> GroupDecision:
         """Decides about a group as things are; the caller keeps or undoes its trial."""
@@ -429,63 +419,31 @@ class Engine:
                 self._fence.end_group_attempt([pod.uid for pod in members])
                 raise
 
-    def _find_alike(self, profile: Profile, pod: Pod) -> SharedFailure | None:
+    def _is_extended(self, pod: Pod) -> bool:
+        """Whether some extender takes part in decisions about a pod."""
+        extenders = self.configuration.extenders
+        return bool(extenders) and any(each.concerns(pod.spec) for each in extenders)
+
+    def _find_alike(self, pod: Pod) -> SharedFailure | None:
         """Returns what a pod that fits nowhere shares with like pods; None if nothing."""
-        if self._consultations.concerns(pod):
+        if self._is_extended(pod):
             # Nobody knows what an extender reads.
             return None
-        return self.classes[profile.name].find_alike(pod)
+        return self.classes[pod.spec.scheduler_name].find_alike(pod)
 
-    def _give_up(self, queued: QueuedPod, error: BaseException, now: float) -> None:
+    def _give_up(self, queued: Entity, error: BaseException, now: float) -> None:
         """Returns a pod to the queue whose attempt raised an exception of no plugin."""
-        if self._groups is not None and isinstance(queued, QueuedGroup):
+        if isinstance(queued, Gang):
             self._fence.end_group_attempt(queued.members)
-            self._groups.give_up(queued, self.profiles, describe(error), now)
-            return
-        self._consultations.drop(queued.pod.uid)
-        self._fence.end_attempt(queued.pod.uid)
-        profile = self.profiles[queued.pod.spec.scheduler_name]
+        else:
+            self._consultations.drop(queued.pod.uid)
+            self._fence.end_attempt(queued.pod.uid)
         try:
-            failure = Failure(SCHEDULER_ERROR, describe(error))
-            self._attempts.fail(queued, profile, failure, now)
+            self._attempts.fail(queued, Failure(SCHEDULER_ERROR, describe(error)), now)
         except STOPPED as again:  # it cannot even be queued
             self._fence.leave_out(queued.pod, again)
 
-    def _vanish(self, pod: Pod, now: float) -> None:
-        """Handles a pod that was deleted before it was bound."""
-        self._attempts.withdraw(pod, now)
-
-    def _admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
-        """Asks the pre-enqueue plugins, first the one that refused last."""
-        began = self._observer.clock()
-        profile = self.profiles[pod.spec.scheduler_name]
-        answer = self.evictions.hold_back(pod.uid) or ask_to_queue(profile, pod, last)
-        status = SUCCESS
-        if answer is not None:
-            plugin, refused = answer
-            status = refused.code.value
-            if refused.code is Code.ERROR and plugin != last:
-                self._emit(actions.make_failure_event(pod, refused.message, profile.name))
-        self._observer.point_ran(PRE_ENQUEUE, status, profile.name, began)
-        return answer
-
-    def _hold_group(self, key: GroupKey, scheduler: str) -> tuple[str, Rejected] | None:
-        """Returns why no member of a group may be tried, whatever the plugins say."""
-        assert self._groups is not None, "there are groups in the queue"
-        began = self._observer.clock()
-        group = self.cluster.groups.get(key)
-        held = None if group is None else self.evictions.hold_back(group.uid, PODGROUP)
-        if held is None:
-            refused = hold_group(key, self.cluster.groups)
-            held = None if refused is None else (GANG_SCHEDULING, refused)
-        if held is not None:
-            # Else members are asked, of whom that is told.
-            code = held[1].code
-            status = _HELD if code is _UNRESOLVABLE else code.value
-            self._observer.point_ran(PRE_ENQUEUE, status, scheduler, began)
-        return held
-
-    def _tell_of_order(self, error: BaseException) -> None:
+    def _report_order(self, error: BaseException) -> None:
         """Reports that the queue cannot use the order of its plugin."""
         plugin = next(iter(self.profiles.values())).queue_sort
         broke = make_error(f'running QueueSort plugin "{plugin.name}"', error)

@@ -13,8 +13,7 @@ from moorage.framework.status import Rejected, unresolvable
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 from moorage.objects.workload import owner_text
-from moorage.queue import Place, Queue
-from moorage.queue.grouped_queue import GroupedQueue
+from moorage.queue import EntityKey
 
 from . import actions
 from .actions import Action, EvictPod, PodRef, RecordEvent
@@ -59,6 +58,12 @@ class PlannedPreemption(msgspec.Struct, frozen=True, eq=False):
         return POD if isinstance(self.preemptor, Pod) else PODGROUP
 
     @property
+    def key(self) -> EntityKey:
+        """What the queue knows the preemptor by."""
+        preemptor = self.preemptor
+        return preemptor.uid if isinstance(preemptor, Pod) else preemptor.group_key
+
+    @property
     def ref(self) -> PodRef:
         preemptor = self.preemptor
         return PodRef.to(preemptor) if isinstance(preemptor, Pod) else PodRef.to_group(preemptor)
@@ -75,7 +80,8 @@ class PlannedPreemption(msgspec.Struct, frozen=True, eq=False):
 class _UnderWay:
     """A pod or a group whose victims are still to be evicted."""
 
-    preemptor: Pod | PodGroup
+    kind: str
+    uid: str
     #: The plugin that found them.
     plugin: str
     #: When they were asked for.
@@ -90,14 +96,12 @@ class Evictions:
     A pod or a group is held back until the evictions for it were carried out or failed.
     """
 
-    def __init__(
-        self, queue: Queue, emit: Callable[[Action], None], observer: Observer = UNOBSERVED
-    ) -> None:
-        self._queue = queue
+    def __init__(self, emit: Callable[[Action], None], observer: Observer = UNOBSERVED) -> None:
         self._emit = emit
         self._observer = observer
-        # By kind and uid of the preemptor: in manifests, a pod may have the uid of a group.
-        self._under_way: dict[tuple[str, str], _UnderWay] = {}
+        self._under_way: dict[EntityKey, _UnderWay] = {}
+        # By uid. In manifests, a pod may have the uid of a group.
+        self._groups: dict[str, EntityKey] = {}
         # With the numbers of victims. Texts are made when somebody reads them.
         self._latest: deque[tuple[PlannedPreemption, int]] = deque(maxlen=_MOST_ENTRIES)
         #: How many preemptions there were in all.
@@ -112,12 +116,12 @@ class Evictions:
             if serial > count
         ]
 
-    def hold_back(self, uid: str, kind: str = POD) -> tuple[str, Rejected] | None:
+    def hold_back(self, key: EntityKey) -> tuple[str, Rejected] | None:
         """Returns why a pod or a group must not be tried yet: victims are still being evicted."""
-        known = self._under_way.get((kind, uid))
+        known = self._under_way.get(key)
         if known is None:
             return None
-        why = f"waiting for the preemption for this {_KINDS[kind]} to be finished"
+        why = f"waiting for the preemption for this {_KINDS[known.kind]} to be finished"
         return known.plugin, unresolvable(why)
 
     def begin(
@@ -135,10 +139,12 @@ class Evictions:
         kept = msgspec.structs.replace(preemption, victims=named)
         self._latest.append((kept, len(preemption.victims)))
         kind, ref, profile = preemption.kind, preemption.ref, preemption.profile
+        key = preemption.key
         message = f"{profile}: preempting to accommodate a higher priority {_PREEMPTORS[kind]}"
         where = preemption.node, profile
-        entry = _UnderWay(preemption.preemptor, preemption.plugin, now)
-        known = self._under_way.setdefault((kind, ref.uid), entry)
+        known = self._under_way.setdefault(key, _UnderWay(kind, ref.uid, preemption.plugin, now))
+        if kind == PODGROUP:
+            self._groups[ref.uid] = key
         for victim in preemption.victims:
             about = PodRef.to(victim)
             if take_back(victim, preemption.plugin, now):
@@ -149,56 +155,45 @@ class Evictions:
                 self._emit(EvictPod(about, ref, message))
         if not known.events:
             self._observer.victims_left(kind, "success", now - known.since)
-            self.forget(ref.uid, kind)
+            self.forget(key)
 
-    def evicted(self, victim_uid: str, uid: str, now: float) -> None:
-        """Handles the eviction of a victim for the pod or the group of a uid."""
-        kind, known = self._find(uid)
+    def evicted(self, victim_uid: str, uid: str, now: float) -> EntityKey | None:
+        """Handles the eviction of a victim for the pod or the group of a uid.
+
+        Returns that pod or group if it has no victims left to wait for.
+        """
+        key = self._groups.get(uid, uid)
+        known = self._under_way.get(key)
         event = None if known is None else known.events.pop(victim_uid, None)
-        if event is not None:
-            self._emit(event)
-            self._finish(kind, uid, "success", now)
+        if event is None:
+            return None
+        self._emit(event)
+        return self._finish(key, "success", now)
 
-    def failed(self, victim_uid: str, uid: str, now: float) -> None:
-        """Handles a failed eviction: the pod or the group may look for another way at once."""
-        kind, known = self._find(uid)
+    def failed(self, victim_uid: str, uid: str, now: float) -> EntityKey:
+        """Handles a failed eviction; returns whom to try at once, because it needs another way."""
+        key = self._groups.get(uid, uid)
+        known = self._under_way.get(key)
         if known is not None:
             known.events.pop(victim_uid, None)
-            self._finish(kind, uid, "error", now)
-        if known is not None and isinstance(known.preemptor, PodGroup):
-            self._groups.activate_group(known.preemptor.group_key, now)
-        else:
-            self._activate_pod(uid, now)
+            self._finish(key, "error", now)
+        return key
 
-    def forget(self, uid: str, kind: str = POD) -> None:
+    def forget(self, key: EntityKey) -> None:
         """Forgets a pod or a group that is gone or placed."""
-        self._under_way.pop((kind, uid), None)
+        known = self._under_way.pop(key, None)
+        if known is not None and known.kind == PODGROUP:
+            del self._groups[known.uid]
 
-    @property
-    def _groups(self) -> GroupedQueue:
-        assert isinstance(self._queue, GroupedQueue), "groups preempt only where there are any"
-        return self._queue
+    def drop(self, uid: str) -> None:
+        """Forgets whatever is under way for a uid."""
+        self.forget(uid)
+        self.forget(self._groups.get(uid, uid))
 
-    def _find(self, uid: str) -> tuple[str, _UnderWay | None]:
-        kind = PODGROUP if (PODGROUP, uid) in self._under_way else POD
-        return kind, self._under_way.get((kind, uid))
-
-    def _finish(self, kind: str, uid: str, result: str, now: float) -> None:
-        """Lets a pod or a group be tried that has no victims left to wait for."""
-        known = self._under_way[kind, uid]
+    def _finish(self, key: EntityKey, result: str, now: float) -> EntityKey | None:
+        known = self._under_way[key]
         if known.events:
-            return
-        self._observer.victims_left(kind, result, now - known.since)
-        self.forget(uid, kind)
-        # What woke it came while its victims were still being evicted.
-        if isinstance(known.preemptor, PodGroup):
-            self._groups.look_again(known.preemptor.group_key, now)
-            return
-        queued = self._queue.get(uid)
-        if queued is not None and queued.place is Place.GATED:
-            self._queue.activate([queued.pod], now)
-
-    def _activate_pod(self, uid: str, now: float) -> None:
-        queued = self._queue.get(uid)
-        if queued is not None:
-            self._queue.activate([queued.pod], now)
+            return None
+        self._observer.victims_left(known.kind, result, now - known.since)
+        self.forget(key)
+        return key

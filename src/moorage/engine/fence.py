@@ -14,7 +14,6 @@ from typing import Any
 
 from moorage.cluster import Cluster
 from moorage.cluster.recount import Identity, recount
-from moorage.framework.observe import POD, PODGROUP
 from moorage.framework.plugin_fence import STOPPED
 from moorage.objects.pod import Pod
 from moorage.queue import Queue
@@ -69,8 +68,7 @@ class Fence:
             return
         if not isinstance(event, Evicted | EvictionFailed):
             self._take_back(uid)
-        for kind in (POD, PODGROUP):
-            self.attempts.evictions.forget(uid, kind)
+        self.attempts.evictions.drop(uid)
         self.queue.done(uid)
         pod = self.intake.pending.get(uid)
         if pod is not None and self.cluster.pod(uid) is None:

@@ -13,10 +13,7 @@ from moorage.framework.observe import PODGROUP, Observer
 from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
-from moorage.queue.group_backoff import GroupReturn
-from moorage.queue.grouped_queue import GroupedQueue
-from moorage.queue.queued_group import QueuedGroup
-from moorage.queue.queued_pod import QueuedPod
+from moorage.queue import Entity, FailedAttempt, Gang, Queue
 
 from . import actions, budget
 from .actions import (
@@ -28,7 +25,7 @@ from .actions import (
     ReleaseClaim,
 )
 from .attempts import Attempts
-from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from .diagnosis import UNSCHEDULABLE, Failure
 from .evictions import PlannedPreemption
 from .gangs.gang_diagnosis import diagnose
 from .gangs.gang_protector import GangProtector
@@ -45,6 +42,8 @@ _SUCCESS, _UNSCHEDULABLE, _ERROR = (
     GroupCode.ERROR,
 )
 
+_FAILED, _REJECTED = FailedAttempt(), FailedAttempt(is_rejection=True)
+
 # What metrics call an attempt that ended with a code.
 _RESULTS = {_SUCCESS: "scheduled", _UNSCHEDULABLE: "unschedulable", _ERROR: "error"}
 
@@ -54,7 +53,7 @@ class GroupAttempts:
 
     def __init__(
         self,
-        queue: GroupedQueue,
+        queue: Queue,
         attempts: Attempts,
         decider: GroupDecider,
         pending: Mapping[str, Pod],
@@ -82,34 +81,27 @@ class GroupAttempts:
         return min((each for each in moments if each is not None), default=None)
 
     def attempt(
-        self, entry: QueuedGroup, profiles: Mapping[str, Profile], decide: Decide, now: float
+        self, entry: Gang, profiles: Mapping[str, Profile], decide: Decide, now: float
     ) -> None:
         """Tries to place all members of a group that have no node."""
-        group = self._cluster.groups.get(entry.key)
+        group = self._cluster.groups.get(entry.group)
         members = self._begin(entry)
         if group is None or not members:
-            self._queue.return_group(entry, GroupReturn.FAILED, now)
+            self._queue.give_back(entry, attempt=_FAILED, now=now)
             return
         profile = profiles[members[0].pod.spec.scheduler_name]
         pods = [member.pod for member in members]
         why = self._find_excess(pods)
         if why is not None:
-            self._refuse_costly(entry, members, profile, why, now)
+            self._attempts.too_costly[profile.name] += 1
+            text = f"0/{len(self._cluster.nodes)} nodes are available: {why}."
+            failure = Failure(budget.TOO_COSTLY, f"{text} It is tried again later.")
+            self._attempts.fail(entry, failure, now)
             return
         decision = self._decider.decide(group, pods, profile, decide)
-        self._conclude(entry, members, decision, profile, now)
+        self._conclude(entry, members, decision, now)
 
-    def give_up(
-        self, entry: QueuedGroup, profiles: Mapping[str, Profile], text: str, now: float
-    ) -> None:
-        """Returns a group to the queue whose attempt raised an exception of no plugin."""
-        failure = Failure(SCHEDULER_ERROR, text)
-        for member in entry.in_order:
-            profile = profiles[member.pod.spec.scheduler_name]
-            self._attempts.fail_member(member, profile, failure)
-        self._queue.return_group(entry, GroupReturn.FAILED, now)
-
-    def _begin(self, entry: QueuedGroup) -> list[QueuedPod]:
+    def _begin(self, entry: Gang) -> list[Entity]:
         """Begins with the members in their present form, in order.
 
         Those that are being deleted or have a node are left out.
@@ -144,91 +136,74 @@ class GroupAttempts:
                 return why
         return budget.group_excess(pods, self._cluster)
 
-    def _refuse_costly(
-        self,
-        entry: QueuedGroup,
-        members: list[QueuedPod],
-        profile: Profile,
-        why: str,
-        now: float,
-    ) -> None:
-        """Delays a group that is too costly to be decided."""
-        self._attempts.too_costly[profile.name] += 1
-        text = f"0/{len(self._cluster.nodes)} nodes are available: {why}."
-        failure = Failure(budget.TOO_COSTLY, f"{text} It is tried again later.")
-        for member in members:
-            self._attempts.fail_member(member, profile, failure)
-        self._queue.return_group(entry, GroupReturn.REFUSED, now)
-
     # Concluding
 
     def _conclude(
         self,
-        entry: QueuedGroup,
-        members: list[QueuedPod],
+        entry: Gang,
+        members: list[Entity],
         decision: GroupDecision,
-        profile: Profile,
         now: float,
     ) -> None:
+        name = decision.trial.profile.name
         by_uid = {member.pod.uid: member for member in members}
-        refused: list[tuple[QueuedPod, Failure]] = []
+        refused: list[tuple[Entity, Failure]] = []
         code = decision.status.code
         if code is _SUCCESS:
             refused = self._keep(entry, by_uid, decision, now)
         else:
             decision.trial.roll_back()
         if decision.remedy is None or not decision.remedy.is_ongoing:
-            self._tell_members(decision, by_uid, profile)
+            self._tell_members(decision, by_uid)
             self._write_condition(decision)
         for member, failure in refused:
-            self._attempts.fail_member(member, profile, failure)
+            self._attempts.fail_member(member, failure)
         if code is not _SUCCESS or decision.result.found_by:
-            self._tell_group(decision, profile)
+            self._tell_group(decision)
         result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code]
-        self._observer.group_tried(profile.name, result, members[0].began)
+        self._observer.group_tried(name, result, members[0].began)
         if code is _SUCCESS:
-            self._observer.group_placed(profile.name, decision.way)
-        self._help(decision, profile, now)
+            self._observer.group_placed(name, decision.way)
+        self._help(decision, now)
         self._protector.consider(decision, entry, now)
         self._partial.consider(decision, now)
-        is_error = code is _ERROR
-        is_placed = code is _SUCCESS and not refused
-        how = GroupReturn.FAILED if is_error else GroupReturn.REFUSED
-        needs_room = code is _UNSCHEDULABLE and not refused and decision.needs_room()
-        how = GroupReturn.LEFT_OVER if is_placed else how
-        self._queue.return_group(entry, how, now, needs_room=needs_room)
+        if code is _SUCCESS and not refused:
+            # Members that are left over are tried at once.
+            self._queue.put_back(entry, now=now)
+            return
+        needs_room = code is _UNSCHEDULABLE and decision.needs_room()
+        attempt = FailedAttempt(is_rejection=code is not _ERROR, needs_room=needs_room)
+        self._queue.give_back(entry, attempt=attempt, now=now)
 
-    def _tell_members(
-        self, decision: GroupDecision, members: Mapping[str, QueuedPod], profile: Profile
-    ) -> None:
+    def _tell_members(self, decision: GroupDecision, members: Mapping[str, Entity]) -> None:
         """Says why members were not placed."""
         if len(decision.trial.placements) < len(members):
             for pod, failure in decision.failures():
-                self._attempts.fail_member(members[pod.uid], profile, failure)
+                self._attempts.fail_member(members[pod.uid], failure)
 
-    def _help(self, decision: GroupDecision, profile: Profile, now: float) -> None:
+    def _help(self, decision: GroupDecision, now: float) -> None:
         """Asks for what may make room for a group that was refused."""
         for pod, release in decision.releases():
             self._emit(ReleaseClaim(PodRef.to(pod), release))
         if decision.remedy is not None:
-            self._evict(decision, profile, now)
+            self._evict(decision, now)
 
     def _keep(
         self,
-        entry: QueuedGroup,
-        members: Mapping[str, QueuedPod],
+        entry: Gang,
+        members: Mapping[str, Entity],
         decision: GroupDecision,
         now: float,
-    ) -> list[tuple[QueuedPod, Failure]]:
+    ) -> list[tuple[Entity, Failure]]:
         """Binds the members that were placed in the trial; returns those that a permit refused.
 
         Permits are asked for all members before any is bound. If too many are refused, none is
         bound.
         """
         trial = decision.trial
-        self._attempts.evictions.forget(decision.group.uid, PODGROUP)
+        self._attempts.evictions.forget(decision.group.group_key)
         trial.keep()
-        refused: list[tuple[QueuedPod, Failure]] = []
+        refused: list[tuple[Entity, Failure]] = []
         going: list[Placement] = []
         for uid, each in trial.placements.items():
             each.queued = members[uid]
@@ -266,19 +241,19 @@ class GroupAttempts:
             )
             self._emit(PatchPodGroupStatus(PodRef.to_group(group), condition))
 
-    def _tell_group(self, decision: GroupDecision, profile: Profile) -> None:
+    def _tell_group(self, decision: GroupDecision) -> None:
         """Records an event on the group: what it lacks, or that another way was found."""
         found_by = decision.result.found_by
         note = f"Placed in a way that was {found_by}" if found_by else diagnose(decision)
         if note is not None and not decision.is_waiting:
             kind, reason = ("Normal", "GangPlaced") if found_by else ("Warning", "GangDiagnosis")
             about = PodRef.to_group(decision.group)
-            text = actions.truncate(note)
-            self._emit(RecordEvent(about, kind, reason, "Scheduling", text, profile.name))
+            text, name = actions.truncate(note), decision.trial.profile.name
+            self._emit(RecordEvent(about, kind, reason, "Scheduling", text, name))
 
     # Making room
 
-    def _evict(self, decision: GroupDecision, profile: Profile, now: float) -> None:
+    def _evict(self, decision: GroupDecision, now: float) -> None:
         remedy, group = decision.remedy, decision.group
         victims = [each for each in remedy.victims if not each.terminating] if remedy else []
         if remedy is None or not victims:
@@ -286,5 +261,6 @@ class GroupAttempts:
         self._observer.victims_found(
             PODGROUP, len(remedy.victims), remedy.disruptions, remedy.violations
         )
-        preemption = PlannedPreemption(group, victims, remedy.plugin, profile.name)
+        name = decision.trial.profile.name
+        preemption = PlannedPreemption(group, victims, remedy.plugin, name)
         self._attempts.evictions.begin(preemption, self._attempts.take_back_victim, now)

@@ -19,11 +19,12 @@ from moorage.objects.pod_status import FINISHED
 from moorage.objects.resource_claim import ClaimSpec, DeviceObject, ResourceClaim
 from moorage.objects.storage import StorageObject
 from moorage.objects.workload import Namespace, SelectingObject
-from moorage.queue import GroupedQueue, Queue
+from moorage.queue import Queue
 from moorage.queue.object_events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     GROUP_ADD,
+    GROUP_CHANGE,
     GROUP_DELETE,
     GROUP_UPDATE,
     NAMESPACE_UPDATE,
@@ -63,6 +64,7 @@ class Intake:
         cluster: Cluster,
         queue: Queue,
         profiles: Container[str],
+        pending: dict[str, Pod],
         end_assumed: Callable[[Pod, float], None],
         version: KubernetesVersion,
     ) -> None:
@@ -73,7 +75,7 @@ class Intake:
         self._end_assumed = end_assumed
         self._version = version
         #: The newest form of every pod that has no node yet and is ours to schedule, by uid.
-        self.pending: dict[str, Pod] = {}
+        self.pending = pending
         #: Exclusive pods by uid that were bound around us, as their objects are.
         self._around: dict[str, Pod] = {}
 
@@ -140,7 +142,9 @@ class Intake:
         if isinstance(item, CustomObject):
             return self._remove_custom(item, now)
         if isinstance(item, PodGroup):
-            return self._remove_group(item)
+            self._cluster.remove_group(item)
+            self._queue.remove_group(item.group_key, now)
+            return (GROUP_DELETE,)
         trusted = isinstance(item, Namespace) and self._trusts(item.name)
         self._cluster.remove_workload(item)
         if trusted:
@@ -179,15 +183,9 @@ class Intake:
     def _apply_group(self, group: PodGroup, now: float) -> Events:
         before = self._cluster.put_group(group)
         known = self._cluster.groups.get(group.group_key)
-        if known is not None and isinstance(self._queue, GroupedQueue):
+        if known is not None:
             self._queue.put_group(before, known, now)
         return (GROUP_ADD if before is None else GROUP_UPDATE,)
-
-    def _remove_group(self, group: PodGroup) -> Events:
-        self._cluster.remove_group(group)
-        if isinstance(self._queue, GroupedQueue):
-            self._queue.remove_group(group.group_key)
-        return (GROUP_DELETE,)
 
     def _apply_pod(self, pod: Pod, now: float) -> Events:
         if pod.status.phase in FINISHED:
@@ -235,20 +233,16 @@ class Intake:
         confirmed = not self._cluster.is_assumed(pod.uid)
         before = self._cluster.put_pod(pod)
         if before is None or not confirmed:
-            if isinstance(self._queue, GroupedQueue):
-                self._tell_group(self._queue, pod, now)
+            key = self._cluster.groups.key_of(pod)
+            if key is not None:
+                # Its group may be complete now.
+                self._queue.look_again(key, GROUP_CHANGE, now)
             self._queue.wake(ASSIGNED_POD_ADD, None, pod, now)
             return (ASSIGNED_POD_ADD,)
         events = pod_events(before, pod, assigned=True)
         for event in events:
             self._queue.wake(event, before, pod, now)
         return events
-
-    def _tell_group(self, queue: GroupedQueue, pod: Pod, now: float) -> None:
-        """Tells the queue that a member has a node, so that its group may be complete."""
-        key = self._cluster.groups.key_of(pod)
-        if key is not None:
-            queue.look_again(key, now)
 
     def _apply_pending(self, pod: Pod, now: float) -> Events:
         before = self.pending.get(pod.uid)

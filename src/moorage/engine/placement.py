@@ -37,7 +37,7 @@ from moorage.framework.plugin import (
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, PluginError, Rejected, check_text
 from moorage.objects.pod import Pod
-from moorage.queue import QueuedPod
+from moorage.queue import Entity
 
 from .concerned import find_concerned
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, refusal
@@ -66,7 +66,7 @@ class PlacementState(Enum):
 class Placement(msgspec.Struct, eq=False, gc=False):
     """A pod on its way to a node."""
 
-    queued: QueuedPod
+    queued: Entity
     pod: Pod
     node_name: str
     profile: Profile

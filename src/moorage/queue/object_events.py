@@ -58,6 +58,7 @@ FORCE_ACTIVATE = ClusterEvent(Resource.ANYTHING, Action.ALL, "ForceActivate")
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
+GROUP_CHANGE = GROUP_UPDATE.label
 # What a pod in flight counts as among the events that are remembered.
 POD_POPPED = "PodPopped"
 

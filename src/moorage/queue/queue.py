@@ -1,4 +1,4 @@
-"""The scheduling queue: which pod is tried next, and when failed pods are tried again."""
+"""The scheduling queue: which entity is tried next, and when failed ones are tried again."""
 
 from __future__ import annotations
 
@@ -8,15 +8,37 @@ from itertools import count
 from math import floor, inf
 from typing import Any
 
+from moorage.cluster.pod_groups import KnownGroups
 from moorage.framework.observe import UNOBSERVED, Observer
 from moorage.framework.status import Rejected
 from moorage.framework.wakeups import ClusterEvent
 from moorage.objects.pod import Pod
+from moorage.objects.pod_group import GroupKey, PodGroup
 
-from .companions import Companions, LikePods
+from .entity import (
+    ACTIVE,
+    BACKING_OFF,
+    BACKOFF,
+    ERROR_BACKOFF,
+    GATED,
+    IN_FLIGHT,
+    INCOMPLETE,
+    NEVER_FAILED,
+    QUEUES,
+    UNSCHEDULABLE,
+    UNSCHEDULABLE_PLACES,
+    Backoff,
+    Entity,
+    EntityKey,
+    FailedAttempt,
+    Gang,
+    Place,
+)
 from .object_events import (
+    ASSIGNED_POD_ADD,
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
+    GROUP_CHANGE,
     POD_POPPED,
     POP_FROM_BACKOFF,
     SCHEDULE_ATTEMPT_FAILURE,
@@ -26,36 +48,15 @@ from .object_events import (
     pod_events,
 )
 from .places import Places, SortKey
-from .queue_events import (
-    AFTER_BACKOFF,
-    STAY,
-    InFlight,
-    Listeners,
-    QueueEvent,
-    WakeAnswer,
-    Wakeups,
-)
-from .queued_pod import (
-    ACTIVE,
-    BACKING_OFF,
-    BACKOFF,
-    ERROR_BACKOFF,
-    GATED,
-    IN_FLIGHT,
-    NOWHERE,
-    QUEUES,
-    UNSCHEDULABLE,
-    UNSCHEDULABLE_PLACES,
-    Backoff,
-    FailedAttempt,
-    Place,
-    QueuedPod,
-)
-from .representatives import Representatives
+from .queue_events import AFTER_BACKOFF, STAY, InFlight, Listeners, WakeAnswer, Wakeups
+from .waker import Concerns, Waker
 
-#: Asks whether a pod may be queued, first of all the plugin that held it back last ("" if none):
-#: None, or the plugin that says no and why.
-Admit = Callable[[Pod, str], tuple[str, Rejected] | None]
+#: The plugin that holds something back, and why; None if nothing does.
+Held = tuple[str, Rejected] | None
+#: Asks whether a pod may be queued, first of all the plugin that held it back last ("" if none).
+Admit = Callable[[Pod, str], Held]
+#: Asks what holds a group of a scheduler back, apart from its members.
+AdmitGroup = Callable[[GroupKey, str], Held]
 
 #: How long a pod waits for an event before it is tried again without one, in seconds.
 MAX_IN_UNSCHEDULABLE = 300.0
@@ -63,83 +64,143 @@ MAX_IN_UNSCHEDULABLE = 300.0
 # Longer than any clock runs, and a number that can be rounded.
 _FOR_EVER = 1e15
 
+# Of many gangs that wait for room, so many come back in the same second; but none later than this.
+_GANGS_PER_SECOND, _MOST_SPREAD_SECONDS = 64, 8
+
+
+def _hold_nothing(key: GroupKey, scheduler: str) -> Held:
+    return None
+
+
+def _ignore(error: BaseException) -> None:
+    pass
+
 
 class Queue:
-    """Pods that wait, pods in flight, and the rules by which they move."""
+    """Entities that wait, entities in flight, and the rules by which they move.
+
+    An entity is a pod, or a gang: the pods of a group, which are tried together. Pods whose group
+    is not known wait as a gang that is incomplete. A pod that comes while its gang is in flight
+    waits until the gang returns.
+    """
 
     __slots__ = (
         "_admit",
+        "_admit_group",
         "_arrivals",
         "_flushed",
+        "_gangs",
+        "_group_of",
+        "_groups",
+        "_helpful",
         "_in_flight",
-        "_latest",
+        "_incoming_members",
         "_listeners",
         "_places",
-        "_representatives",
+        "_waker",
         "backoff",
-        "incoming",
+        "incoming_entities",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a rule of its own, given by name
         self,
         *,
         sort_key: SortKey,
         admit: Admit,
         wakeups: Wakeups,
         backoff: Backoff,
+        groups: KnownGroups | None = None,
+        admit_group: AdmitGroup = _hold_nothing,
         observer: Observer = UNOBSERVED,
-        tell_of_order: Callable[[BaseException], None] = lambda _: None,
+        on_broken_order: Callable[[BaseException], None] = _ignore,
+        can_be_held_back: Callable[[Pod], bool] | None = None,
     ) -> None:
-        """`tell_of_order` is called if the sort key is given up for priority and age."""
+        """Makes an empty queue.
+
+        `on_broken_order` is called if the sort key is given up for priority and age.
+        `can_be_held_back` returns whether `hold_back` concerns a pod.
+        """
         self.backoff = backoff
-        #: How many pods came into each queue of kube-scheduler's metrics, by event label.
-        self.incoming: Counter[tuple[str, str]] = Counter()
+        #: How many entities came into each queue of kube-scheduler's metrics, by event label and
+        #: type.
+        self.incoming_entities: Counter[tuple[str, str, str]] = Counter()
+        #: How many pods came with gangs.
+        self._incoming_members: Counter[tuple[str, str]] = Counter()
         self._admit = admit
+        self._admit_group = admit_group
+        self._groups = groups or KnownGroups()
         self._listeners = Listeners(wakeups, observer)
-        self._places = Places(sort_key, MAX_IN_UNSCHEDULABLE, self._listeners, tell_of_order)
+        self._places = Places(
+            sort_key, MAX_IN_UNSCHEDULABLE, self._listeners, on_broken_order, can_be_held_back
+        )
         self._in_flight = InFlight()
-        self._representatives = Representatives()
+        #: The gangs that wait or are in flight, and the group of each of their pods, by uid.
+        self._gangs: dict[GroupKey, Gang] = {}
+        self._group_of: dict[EntityKey, GroupKey] = {}
+        self._waker = Waker(self._places.unschedulable, self._listeners, self._move_by)
+        #: Counts what happened that might help a refused gang: all but that a pod got a node.
+        self._helpful = 0
         self._arrivals = count()
         self._flushed: float | None = None
-        #: The time of the last pop or wake-up.
-        self._latest = 0.0
+
+    # What waits
 
     def __len__(self) -> int:
-        return len(self._places)
+        return sum(1 for _ in self) if self._gangs else len(self._places)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._places
+        return uid in self._group_of or uid in self._places
 
-    def __iter__(self) -> Iterator[QueuedPod]:
+    def __iter__(self) -> Iterator[Entity]:
         """Yields the waiting pods, with their place and the plugins that rejected them."""
-        return iter(self._places)
+        return (pod for entity in self._places for pod in entity.everyone)
 
-    def get(self, uid: str) -> QueuedPod | None:
+    def get(self, uid: str) -> Entity | None:
         """Returns the waiting pod of this uid."""
-        return self._places.get(uid)
+        entity = self._find(uid)
+        if entity is None or entity.place is IN_FLIGHT:
+            return None
+        return entity.find(uid)
 
     @property
-    def in_flight(self) -> tuple[QueuedPod, ...]:
+    def in_flight(self) -> tuple[Entity, ...]:
         """Returns the popped pods that are not done, in the order of their pop."""
-        return tuple(self._in_flight)
+        return tuple(pod for entity in self._in_flight for pod in entity.everyone)
+
+    def is_queued(self, key: GroupKey) -> bool:
+        """Whether pods of a group wait or are in flight."""
+        return key in self._gangs
 
     def sizes(self) -> dict[str, int]:
         """Counts waiting pods by the queues of kube-scheduler's metrics."""
-        size = self._places.size
-        return {
-            "active": size(ACTIVE),
-            "backoff": size(BACKOFF) + size(ERROR_BACKOFF),
-            "unschedulable": size(UNSCHEDULABLE),
-            "gated": size(GATED),
-        }
+        sizes = self._places.sizes()
+        if self._groups.are_used:
+            sizes["incomplete"] = sizes["pending"] = 0
+            for gang in self._gangs.values():
+                sizes["pending"] += len(gang.late)
+                if gang.place is INCOMPLETE:
+                    sizes["incomplete"] += len(gang.members)
+                elif gang.place is not IN_FLIGHT:
+                    # As an entity it is counted once.
+                    sizes[_QUEUES[gang.place]] += len(gang.members) - 1
+        return sizes
 
     def entities(self) -> Iterator[tuple[tuple[str, str], int]]:
-        """Counts waiting entries by queue and type."""
-        return (((queue, "pod"), count) for queue, count in Queue.sizes(self).items())
+        """Counts waiting entities by queue and type."""
+        gangs = Counter(_QUEUES.get(gang.place, "") for gang in self._gangs.values())
+        for queue, number in self._places.sizes().items():
+            yield (queue, "pod"), number - gangs[queue]
+            if self._groups.are_used:
+                yield (queue, "podgroup"), gangs[queue]
 
-    def incoming_entities(self) -> Iterator[tuple[tuple[str, str, str], int]]:
-        """Counts entries that came into each queue, by event and by type."""
-        return (((*key, "pod"), count) for key, count in self.incoming.items())
+    @property
+    def incoming(self) -> Counter[tuple[str, str]]:
+        """Counts the pods that came into each queue, by event label."""
+        counts = Counter(self._incoming_members)
+        for (queue, label, kind), number in self.incoming_entities.items():
+            if kind == "pod":
+                counts[queue, label] += number
+        return counts
 
     def rejections(self) -> Counter[tuple[str, str]]:
         """Counts waiting pods by the plugin and profile that rejected them."""
@@ -150,33 +211,54 @@ class Queue:
         )
 
     def count_remembered(self) -> Counter[str]:
-        """Counts events that are kept for pods in flight, by event, and these pods."""
+        """Counts events that are kept for entities in flight, by event, and these entities."""
         counts = Counter(each.event.label for each in self._in_flight.remembered)
         counts[POD_POPPED] = len(self._in_flight)
         return counts
 
+    # Pods come, change and go
+
     def add(self, pod: Pod, now: float) -> None:
         """Adds a new pod; it replaces an older pod of the same name."""
-        known = self._places.get(pod.uid) or self._in_flight.get(pod.uid)
+        known = self._find(pod.uid)
         if known is None:
             self._enter(pod, UNSCHEDULED_POD_ADD.label, now)
         else:
-            self.update(known.pod, pod, now)
+            self.update(known.find(pod.uid).pod, pod, now)
 
     def update(self, old: Pod, new: Pod, now: float) -> None:
         """Takes in a change of a pod without a node; an unknown pod is added."""
-        if new.uid in self._in_flight:
-            for event in pod_events(old, new, assigned=False):
-                self._record(self._listeners.identify(event, old, new))
-        elif (queued := self._places.get(new.uid)) is None:
+        entity = self._find(new.uid)
+        if entity is None:
             self._enter(new, UNSCHEDULED_POD_UPDATE.label, now)
+        elif self._groups.key_of(new) != self._group_of.get(new.uid):
+            # It names another group than before.
+            self.delete(old)
+            self.done(old.uid)
+            self.add(new, now)
+        elif isinstance(entity, Gang):
+            self._update_member(entity, old, new, now)
+        elif entity.place is IN_FLIGHT:
+            for event in pod_events(old, new, assigned=False):
+                self._in_flight.record(self._listeners.identify(event, old, new))
         else:
             before = self._places.unschedulable.companions(new.uid)
-            queued.replace(new)
-            if not self._reconsider(queued, old, now):
-                self._places.refresh(queued)
+            entity.replace(new)
+            if not self._reconsider(entity, old, now):
+                self._places.refresh(entity)
             if before is not None:
-                self._make_up_for(queued, before, now)
+                self._waker.make_up_for(entity, before, now)
+
+    def delete(self, pod: Pod) -> None:
+        """Removes a waiting pod; a pod in flight leaves with `done`."""
+        entity = self._find(pod.uid)
+        if isinstance(entity, Gang):
+            del self._group_of[pod.uid]
+            entity.leave(pod.uid)
+            if not entity.members and entity.place is not IN_FLIGHT:
+                self._drop(entity)
+        elif entity is not None and entity.place is not IN_FLIGHT:
+            self._take(entity)
 
     def part(self, uid: str, now: float) -> None:
         """Separates a pod from its companions: their failures do not stand for it any more."""
@@ -185,177 +267,26 @@ class Queue:
         if queued is not None and before is not None:
             queued.alike = None
             self._places.move(queued, queued.place)
-            self._make_up_for(queued, before, now)
+            self._waker.make_up_for(queued, before, now)
 
-    def _make_up_for(self, queued: QueuedPod, before: Companions, now: float) -> None:
-        """Wakes a pod that left its companions while one of them is tried for all."""
-        if queued.place is not UNSCHEDULABLE:
-            return
-        label = self._representatives.find_label(before)
-        if (
-            label is not None
-            and self._places.unschedulable.companions(queued.pod.uid) is not before
-        ):
-            self._move_by(queued, AFTER_BACKOFF, label, now)
-
-    def delete(self, pod: Pod) -> None:
-        """Removes a waiting pod; a pod in flight leaves with `done`."""
-        queued = self._places.get(pod.uid)
-        if queued is not None:
-            self._take(queued)
-
-    def pop(self, now: float) -> QueuedPod | None:
-        """Returns the pod to try next, which is in flight until `done` or `give_back`."""
-        self._latest = now
-        if now >= self._places.due:
-            self.flush(now)
-        if self._representatives.followed:
-            self._send_next(now)
-        queued = self._places.pop(ACTIVE)
-        if queued is None and self.backoff.pops_early:
-            queued = self._places.pop(BACKOFF)
-            if queued is not None:
-                self.incoming[QUEUES[ACTIVE], POP_FROM_BACKOFF] += 1
-        if queued is None:
-            return None
-        queued.start()
-        queued.place = IN_FLIGHT
-        self._in_flight.start(queued)
-        self._representatives.end(queued.pod.uid)
-        return queued
-
-    def done(self, uid: str) -> None:
-        """Ends the attempt: later events do not concern the pod."""
-        queued = self._in_flight.end(uid)
-        if queued is not None:
-            queued.place = NOWHERE
-
-    def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
-        """Returns a popped pod, in its present form, after a failed attempt."""
-        missed = self._in_flight.events_missed_by(pod.uid)
-        self.done(pod.uid)
-        if self._places.find_by_key(pod.key) is not None:
-            return
-        queued.pod = pod
-        queued.timestamp, queued.arrival = now, next(self._arrivals)
-        queued.note_failure(attempt)
-        queued.expiry = self.backoff.expiry(now, queued.failures)
-        if queued.is_costly:
-            queued.expiry = max(queued.expiry, floor(now + attempt.delay))
-        self._move_by(
-            queued, self._listeners.answer_missed(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now
-        )
-        if queued.alike is not None:
-            companions = self._places.unschedulable.companions(pod.uid)
-            self._representatives.note_failed(pod.uid, companions)
-
-    def divide(self, divides: Callable[[Pod], bool]) -> None:
-        """Sets which pods can be held back. Call it before there are any."""
-        self._places.divide(divides)
-
-    def hold_back(self, yes: bool) -> None:
-        """Stops popping the pods that can be held back, or pops them again."""
-        self._places.hold_back(yes)
-
-    def put_back(self, queued: QueuedPod, *, pod: Pod, now: float) -> None:
-        """Returns a popped pod whose attempt was not finished: it keeps its turn."""
-        self.done(pod.uid)
-        if self._places.find_by_key(pod.key) is None:
-            queued.pod = pod
-            self._make_active(queued, SCHEDULE_ATTEMPT_FAILURE, now)
-
-    def wake(
-        self,
-        event: ClusterEvent,
-        old: Any,
-        new: Any,
-        now: float,
-        concerns: Callable[[Pod], bool] | None = None,
-    ) -> None:
-        """Wakes pods that the event may help, as the plugins that rejected them judge it."""
-        if not self._in_flight.pods and not self._places.unschedulable.filed:
-            # Most of what happens is that a pod is placed while nobody waits.
-            return
-        self._latest = now
-        queue_event = self._listeners.identify(event, old, new)
-        for found in self._find_waiting(queue_event):
-            if isinstance(found, Companions):
-                self._wake_together(found, queue_event, concerns)
-            else:
-                self._wake(found, queue_event, concerns)
-        self._record(queue_event)
-
-    def activate(self, pods: Iterable[Pod], now: float) -> None:
-        """Makes pods active whatever they wait for; pods in flight are tried again on return."""
-        for pod in pods:
-            queued = self._places.get(pod.uid)
-            if queued is None:
-                if pod.uid in self._in_flight:
-                    self._record(self._listeners.identify(FORCE_ACTIVATE, None, pod))
-            elif queued.place is not ACTIVE:
-                self._make_active(queued, FORCE_ACTIVATE.label, now)
-
-    def retry(self, uid: str, now: float) -> None:
-        """Tries a pod again after a backoff, because an action to help it has failed."""
-        queued = self._places.get(uid)
-        if queued is None or queued.place is not UNSCHEDULABLE:
-            return
-        if self._is_admitted(queued, SCHEDULE_ATTEMPT_FAILURE):
-            queued.consecutive_errors += 1
-            queued.expiry = self.backoff.expiry(now, queued.failures)
-            self._move(queued, ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
-
-    def flush(self, now: float) -> None:
-        """Makes pods active whose backoff is over, and wakes those that have waited too long."""
-        places = self._places
-        if now < places.due or now == self._flushed:
-            # Whatever came since is to wait for longer than this moment.
-            return
-        self._flushed = now
-        for place in BACKING_OFF:
-            while queued := places.next_backed_off(place, now):
-                self._make_active(queued, BACKOFF_COMPLETE, now)
-        overdue = places.unschedulable.overdue(now)
-        for queued in overdue:
-            queued.flushed, queued.was_flushed = now, True
-            self._move_by(queued, AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
-        if overdue:
-            self._record(self._listeners.identify(UNSCHEDULABLE_TIMEOUT, None, None))
-        places.due = places.find_due()
-
-    def wait_for_events(self) -> None:
-        """Lets failed pods wait for an event from now on, however long that takes."""
-        self._places.unschedulable.patience = _FOR_EVER
-
-    def next_flush(self, now: float) -> float | None:
-        """Returns the earliest time at which `flush` or `pop` has work to do; None if never."""
-        is_ready = self._places.is_ready
-        if is_ready(ACTIVE) or (self.backoff.pops_early and is_ready(BACKOFF)):
-            return now
-        if self._representatives.followed:
-            return now
-        due = self._places.find_due()
-        return None if due == inf else max(now, due)
-
-    def check(self) -> None:
-        """Raises AssertionError unless each pod is in exactly one place."""
-        self._places.check()
-        for queued in self._in_flight:
-            uid = queued.pod.uid
-            assert queued.place is IN_FLIGHT, f"{uid} is in flight, not {queued.place}"
-            assert uid not in self._places, f"{uid} is in flight and waits"
-        for uid in self._representatives.check():
-            sent = self._places.get(uid)
-            assert sent is not None, f"{uid} is to be tried for others, but does not wait"
-            assert sent.place not in UNSCHEDULABLE_PLACES, f"{uid} is not tried for others"
+    def _find(self, key: EntityKey) -> Entity | None:
+        """Returns the entity of a pod, by its uid, or of a group."""
+        key = self._group_of.get(key, key)
+        return self._places.get(key) or self._in_flight.get(key)
 
     def _enter(self, pod: Pod, label: str, now: float) -> None:
-        older = self._places.find_by_key(pod.key)
+        """Puts a pod into the active queue, or with its group."""
+        queued = Entity(pod.uid, pod, now, next(self._arrivals))
+        key = self._groups.key_of(pod)
+        if key is not None:
+            self._join(queued, key, label, now)
+            return
+        older = self._places.find_by_name(pod.key)
         if older is not None:
             self._take(older)
-        self._make_active(QueuedPod(pod, now, next(self._arrivals)), label, now)
+        self._make_active(queued, label, now)
 
-    def _reconsider(self, queued: QueuedPod, old: Pod, now: float) -> bool:
+    def _reconsider(self, queued: Entity, old: Pod, now: float) -> bool:
         """Wakes an unschedulable pod if a change of the pod itself may help it."""
         if queued.place not in UNSCHEDULABLE_PLACES:
             return False
@@ -368,77 +299,308 @@ class Queue:
                 return True
         return False
 
-    def _find_waiting(self, queue_event: QueueEvent) -> list[LikePods | Companions]:
-        unschedulable = self._places.unschedulable
-        if queue_event.event.is_wildcard:
-            return unschedulable.everybody()
-        return unschedulable.find(queue_event) if len(unschedulable) else []
+    # Gangs
 
-    def _wake(
-        self,
-        like_pods: LikePods,
-        queue_event: QueueEvent,
-        concerns: Callable[[Pod], bool] | None,
-    ) -> None:
-        """Wakes like pods if the event may help them: one is asked for all."""
-        label, companions = queue_event.event.label, like_pods.companions
-        ask = self._listeners.answer
-        if queue_event.is_about(like_pods):
-            for queued in _meant(like_pods, concerns):
-                self._wake_by(queued, ask(queued, queue_event), label)
-            return
-        asked = like_pods.any
-        answer = STAY if asked is None else ask(asked, queue_event)
-        if answer is STAY:
-            return
-        is_open = answer is not AFTER_BACKOFF or concerns is not None
-        if is_open or companions is None or companions.span_templates:
-            for queued in _meant(like_pods, concerns):
-                self._wake_by(queued, answer, label)
+    def _join(self, member: Entity, key: GroupKey, label: str, now: float) -> None:
+        """Puts a pod with its group."""
+        pod = member.pod
+        self._group_of[pod.uid] = key
+        gang, group = self._gangs.get(key), self._groups.get(key)
+        if gang is None:
+            self._begin_gang(key, (member,), label, now)
+        elif gang.place is IN_FLIGHT:
+            gang.late[pod.uid] = member
         else:
-            self._send_one(companions, label)
+            gang.join(member)
+            if group is None:
+                return
+            if group.priority_beside(pod) > gang.pod.priority and gang.lead(group, pod):
+                self._places.refresh(gang)
+            if gang.place is GATED:
+                self._make_active(gang, label, now)
+            else:
+                self._is_admitted(gang, label, (pod,))
 
-    def _wake_together(
-        self,
-        companions: Companions,
-        queue_event: QueueEvent,
-        concerns: Callable[[Pod], bool] | None,
+    def _begin_gang(self, key: GroupKey, members: Iterable[Entity], label: str, now: float) -> None:
+        """Queues pods as a gang; while their group is not known, the gang is incomplete."""
+        by_uid = {each.pod.uid: each for each in members}
+        first = next(iter(by_uid.values()))
+        gang = Gang(key, first.pod, first.timestamp, next(self._arrivals), members=by_uid)
+        self._gangs[key] = gang
+        group = self._groups.get(key)
+        if group is None:
+            self._places.move(gang, INCOMPLETE)
+        else:
+            self._choose_lead(gang, group)
+            self._make_active(gang, label, now)
+
+    def _begin_again(self, gang: Gang, label: str, now: float) -> None:
+        """Queues the pods of a gang as if they came now, because its group came or is gone."""
+        self._drop(gang)
+        members = (*gang.members.values(), *gang.late.values())
+        self._begin_gang(gang.group, members, label, now)
+
+    def _drop(self, gang: Gang) -> None:
+        del self._gangs[gang.group]
+        if gang.key in self._places:
+            self._places.take(gang)
+
+    def _choose_lead(self, gang: Gang, group: PodGroup) -> bool:
+        return gang.lead(group, max(gang.pods, key=group.priority_beside))
+
+    def _update_member(self, gang: Gang, old: Pod, new: Pod, now: float) -> None:
+        member = gang.find(new.uid)
+        member.pod = new
+        if gang.place in (IN_FLIGHT, INCOMPLETE):
+            return
+        events = pod_events(old, new, assigned=False)
+        if UNSCHEDULED_POD_UPDATE not in events:
+            # It asks for something else now.
+            gang.refused_at = None
+        if gang.place is not GATED:
+            self._is_admitted(gang, UNSCHEDULED_POD_UPDATE.label, (new,))
+        elif gang.gated_pod is not None and gang.gated_pod.uid == new.uid:
+            gang.gated_pod = new
+            heard = (self._listeners.identify(event, old, new) for event in events)
+            if any(self._listeners.answer(gang, each) is not STAY for each in heard):
+                self._make_active(gang, UNSCHEDULED_POD_UPDATE.label, now)
+            if gang.place is GATED:
+                self._places.refresh(gang)
+
+    def put_group(self, before: PodGroup | None, group: PodGroup, now: float) -> None:
+        """Takes in a new or changed group."""
+        gang = self._gangs.get(group.group_key)
+        if gang is None or gang.place is IN_FLIGHT:
+            return
+        if gang.place is INCOMPLETE:
+            self._begin_again(gang, UNSCHEDULED_POD_ADD.label, now)
+            return
+        if before is None or not group.asks_as(before):
+            gang.refused_at = None
+        if self._choose_lead(gang, group):
+            self._places.refresh(gang)
+        self.look_again(group.group_key, GROUP_CHANGE, now)
+
+    def remove_group(self, key: GroupKey, now: float) -> None:
+        """Removes a group: its pods wait until it exists again."""
+        gang = self._gangs.get(key)
+        if gang is not None and gang.place is not IN_FLIGHT:
+            self._begin_again(gang, "", now)
+
+    # Attempts
+
+    def pop(self, now: float) -> Entity | None:
+        """Returns what to try next. It is in flight until `done`, `give_back` or `put_back`."""
+        if now >= self._places.due:
+            self.flush(now)
+        if self._waker.followed:
+            self._waker.send_followers(now)
+        queued = self._places.pop(ACTIVE)
+        if queued is None and self.backoff.pops_early:
+            queued = self._places.pop(BACKOFF)
+            if queued is not None:
+                self._count(queued, ACTIVE, POP_FROM_BACKOFF)
+        if queued is None:
+            return None
+        queued.start()
+        queued.place = IN_FLIGHT
+        self._in_flight.start(queued)
+        self._waker.end(queued)
+        return queued
+
+    def done(self, key: EntityKey) -> None:
+        """Ends the attempt: later events do not concern the entity."""
+        self._in_flight.end(key)
+
+    def members_placed(self, gang: Gang, uids: Iterable[str]) -> None:
+        """Notes that members of a gang in flight have a node and do not wait any more."""
+        for uid in uids:
+            self._group_of.pop(uid, None)
+            gang.leave(uid)
+
+    def give_back(
+        self, queued: Entity, *, attempt: FailedAttempt, now: float, pod: Pod | None = None
     ) -> None:
-        """Wakes one of some companions, if the event may help it."""
-        first = companions.first(self._latest)
-        if concerns is None and not queue_event.is_about(companions) and first is not None:
-            if companions.is_represented:
-                return
-            answer = self._listeners.answer(first, queue_event)
-            if answer is AFTER_BACKOFF:
-                self._send_one(companions, queue_event.event.label)
-                return
-            if answer is STAY and not companions.span_templates:
-                return
-        for like_pods in list(companions.members):
-            self._wake(like_pods, queue_event, concerns)
+        """Returns what was popped after a failed attempt; a pod in its present form.
 
-    def _send_one(self, companions: Companions, label: str) -> None:
-        """Wakes one of some companions, unless another one is on its way already."""
-        while not companions.is_represented:
-            queued = companions.first(self._latest)
-            if queued is None:
-                return
-            self._move_by(queued, AFTER_BACKOFF, label, self._latest)
-            if queued.place not in UNSCHEDULABLE_PLACES:
-                self._representatives.send(queued.pod.uid, companions, label)
+        A pod of a group, which failed after its gang was decided, joins its gang. A gang returns
+        with the members without a node; without any, it is gone.
+        """
+        missed = self._in_flight.end(queued.key)
+        if pod is not None and (key := self._groups.key_of(pod)) is not None:
+            queued.pod = pod
+            self._return_member(queued, key, attempt, now)
+            return
+        if not self._is_here_to_stay(queued, pod, now):
+            return
+        queued.timestamp, queued.arrival = now, next(self._arrivals)
+        queued.note_failure(attempt)
+        queued.expiry = self.backoff.expiry(now, queued.failures, len(queued.pods))
+        if queued.is_costly:
+            queued.expiry = max(queued.expiry, floor(now + attempt.delay))
+        if isinstance(queued, Gang):
+            queued.refused_at = None
+            if attempt.needs_room:
+                queued.refused_at = self._helpful
+                queued.expiry += self._spread(queued)
+        self._move_by(
+            queued, self._listeners.answer_missed(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now
+        )
+        if queued.alike is not None:
+            self._waker.note_failed(queued)
 
-    def _send_next(self, now: float) -> None:
-        """Wakes another pod wherever the one before has not shown that all fail."""
-        self._latest = now
-        for companions, label in self._representatives.take_followed():
-            self._send_one(companions, label)
+    def put_back(self, queued: Entity, *, now: float, pod: Pod | None = None) -> None:
+        """Returns what was popped and keeps its turn: a pod whose attempt was not finished.
 
-    def _wake_by(self, queued: QueuedPod, answer: WakeAnswer, label: str) -> None:
-        if answer is not STAY:
-            self._move_by(queued, answer, label, self._latest)
+        Or a gang of which enough members were placed: the others are tried at once.
+        """
+        self._in_flight.end(queued.key)
+        if self._is_here_to_stay(queued, pod, now):
+            if isinstance(queued, Gang):
+                queued.unschedulable_count = queued.consecutive_errors = 0
+                queued.expiry, queued.refused_at = NEVER_FAILED, None
+            self._make_active(queued, SCHEDULE_ATTEMPT_FAILURE, now)
 
-    def _move_by(self, queued: QueuedPod, answer: WakeAnswer, label: str, now: float) -> None:
+    def _is_here_to_stay(self, queued: Entity, pod: Pod | None, now: float) -> bool:
+        """Brings what was in flight up to date; returns whether it goes on waiting."""
+        if not isinstance(queued, Gang):
+            queued.pod = queued.pod if pod is None else pod
+            return self._places.find_by_name(queued.pod.key) is None
+        group = self._groups.get(queued.group)
+        late, queued.late = queued.late, {}
+        for member in late.values():
+            queued.join(member)
+        if not queued.members:
+            self._gangs.pop(queued.group, None)
+        elif group is None:
+            self._begin_again(queued, "", now)
+        elif late:
+            self._choose_lead(queued, group)
+        return bool(queued.members) and group is not None
+
+    def _return_member(
+        self, member: Entity, key: GroupKey, attempt: FailedAttempt, now: float
+    ) -> None:
+        """Puts a pod that failed after the decision with its gang, if it is not there already."""
+        if member.pod.uid in self._group_of:
+            return
+        member.note_failure(attempt)
+        is_alone = key not in self._gangs
+        self._join(member, key, UNSCHEDULED_POD_ADD.label, now)
+        gang = self._gangs[key]
+        if is_alone and gang.place is not INCOMPLETE:
+            # What failed after the decision is made good first: it keeps its place in line.
+            gang.consecutive_errors = member.consecutive_errors
+            gang.expiry = self.backoff.expiry(now, gang.failures)
+            if gang.backs_off(now) and gang.place is ACTIVE:
+                self._move(gang, ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+
+    def _spread(self, gang: Gang) -> int:
+        """Returns by how many seconds a gang comes back later, so that not all come at once."""
+        seconds = min(_MOST_SPREAD_SECONDS, 1 + len(self._gangs) // _GANGS_PER_SECOND)
+        return gang.arrival % seconds
+
+    def hold_back(self, yes: bool) -> None:
+        """Stops popping the pods that can be held back, or pops them again."""
+        self._places.holds_back = yes
+
+    # What ends a wait
+
+    def wake(
+        self,
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        now: float,
+        concerns: Concerns | None = None,
+    ) -> None:
+        """Wakes pods that the event may help, as the plugins that rejected them judge it."""
+        if event is not ASSIGNED_POD_ADD:
+            self._helpful += 1
+        if not self._in_flight and not self._places.unschedulable.filed:
+            # Most of what happens is that a pod is placed while nothing waits.
+            return
+        queue_event = self._listeners.identify(event, old, new)
+        self._waker.wake(queue_event, now, concerns)
+        self._in_flight.record(queue_event)
+
+    def activate(self, key: EntityKey, now: float) -> None:
+        """Makes the entity of a pod or a group active whatever it waits for.
+
+        One in flight is tried again on return.
+        """
+        queued = self._find(key)
+        if queued is None or queued.place is ACTIVE:
+            return
+        if queued.place is IN_FLIGHT:
+            self._in_flight.record(self._listeners.identify(FORCE_ACTIVATE, None, queued.pod))
+        else:
+            self._make_active(queued, FORCE_ACTIVATE.label, now)
+
+    def look_again(self, key: EntityKey, label: str, now: float) -> None:
+        """Checks whether what is gated may be tried, because what held it back may be over."""
+        queued = self._find(key)
+        if queued is not None and queued.place is GATED:
+            self._make_active(queued, label, now)
+
+    def retry(self, uid: str, now: float) -> None:
+        """Tries a pod again after a backoff, because an action to help it has failed."""
+        queued = self._places.get(uid)
+        if queued is None or queued.place is not UNSCHEDULABLE:
+            return
+        if self._is_admitted(queued, SCHEDULE_ATTEMPT_FAILURE):
+            queued.consecutive_errors += 1
+            queued.expiry = self.backoff.expiry(now, queued.failures)
+            self._move(queued, ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+
+    def flush(self, now: float) -> None:
+        """Makes active what has ended its backoff, and wakes what has waited too long."""
+        places = self._places
+        if now < places.due or now == self._flushed:
+            # Whatever came since is to wait for longer than this moment.
+            return
+        self._flushed = now
+        while queued := places.next_backed_off(now):
+            if isinstance(queued, Gang) and self._is_hopeless(queued, now):
+                # It would be refused again. To leave it alone costs others nothing.
+                seconds = self.backoff.seconds(queued.failures, len(queued.members))
+                queued.expiry = floor(now + seconds) + self._spread(queued)
+                places.move(queued, ERROR_BACKOFF)
+            else:
+                self._make_active(queued, BACKOFF_COMPLETE, now)
+        has_overdue = False
+        while queued := places.unschedulable.next_overdue(now):
+            has_overdue = True
+            queued.flushed, queued.was_flushed = now, True
+            self._move_by(queued, AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
+        if has_overdue:
+            self._in_flight.record(self._listeners.identify(UNSCHEDULABLE_TIMEOUT, None, None))
+        places.due = places.find_due()
+
+    def _is_hopeless(self, gang: Gang, now: float) -> bool:
+        """Whether nothing has happened that may help a gang since it was refused."""
+        waited = now - gang.timestamp
+        return gang.refused_at == self._helpful and waited < MAX_IN_UNSCHEDULABLE
+
+    def wait_for_events(self) -> None:
+        """Lets failed pods wait for an event from now on, however long that takes."""
+        self._places.unschedulable.patience = _FOR_EVER
+
+    def next_flush(self, now: float) -> float | None:
+        """Returns the earliest time at which `flush` or `pop` has work to do; None if never."""
+        is_ready = self._places.is_ready
+        if (
+            is_ready(ACTIVE)
+            or (self.backoff.pops_early and is_ready(BACKOFF))
+            or self._waker.followed
+        ):
+            return now
+        due = self._places.find_due()
+        return None if due == inf else max(now, due)
+
+    # Moves
+
+    def _move_by(self, queued: Entity, answer: WakeAnswer, label: str, now: float) -> None:
         if answer is STAY:
             self._move(queued, UNSCHEDULABLE, label)
         elif answer is AFTER_BACKOFF and queued.backs_off(now):
@@ -448,48 +610,95 @@ class Queue:
         else:
             self._make_active(queued, label, now)
 
-    def _make_active(self, queued: QueuedPod, label: str, now: float) -> None:
+    def _make_active(self, queued: Entity, label: str, now: float) -> None:
         # What may be popped out of its backoff was asked when it went there.
         asked = self.backoff.pops_early and queued.place in BACKING_OFF
         if asked or self._is_admitted(queued, label):
-            self._activate(queued, label, now)
+            if queued.initial_attempt is None:
+                queued.initial_attempt = now
+            self._move(queued, ACTIVE, label)
 
-    def _activate(self, queued: QueuedPod, label: str, now: float) -> None:
-        if queued.initial_attempt is None:
-            queued.initial_attempt = now
-        self._move(queued, ACTIVE, label)
+    def _is_admitted(self, queued: Entity, label: str, pods: Iterable[Pod] | None = None) -> bool:
+        """Whether the entity may be queued; one that may not is gated.
 
-    def _is_admitted(self, queued: QueuedPod, label: str) -> bool:
-        """Whether the pod may be queued; one that may not is gated."""
-        answer = self._admit(queued.pod, queued.gated_by)
+        Only some `pods` are asked about if the others have been admitted before.
+        """
+        pod: Pod | None = queued.pod
+        if isinstance(queued, Gang):
+            answer, pod = self._ask_about_gang(queued, queued.pods if pods is None else pods)
+        else:
+            answer = self._admit(queued.pod, queued.gated_by)
         if answer is None:
-            queued.gated_by, queued.refusal = "", None
+            queued.gated_by, queued.refusal, queued.is_held = "", None, False
             return True
-        before = queued.gated_by if queued.place is GATED and not queued.was_flushed else ""
-        queued.gated_by, queued.refusal = answer
-        if before == queued.gated_by and before in queued.rejectors:
+        gated_by, queued.refusal = answer
+        is_held = pod is None
+        stays = (
+            queued.place is GATED
+            and not queued.was_flushed
+            and (queued.gated_by, queued.is_held) == (gated_by, is_held)
+            and (is_held or pod is queued.asked)
+        )
+        queued.gated_by, queued.is_held = gated_by, is_held
+        if stays:
             # A pod with several victims hears of each: it stays where it is.
-            self.incoming[QUEUES[GATED], label] += 1
+            if isinstance(queued, Gang):
+                self._incoming_members[QUEUES[GATED], label] += 1
+            else:
+                self._count(queued, GATED, label)
             return False
-        queued.rejectors |= {queued.gated_by}
+        if isinstance(queued, Gang):
+            queued.gated_pod = pod
+        if not is_held:
+            queued.rejectors |= {gated_by}
         queued.was_flushed = False
         self._move(queued, GATED, label)
         return False
 
-    def _move(self, queued: QueuedPod, place: Place, label: str) -> None:
+    def _ask_about_gang(self, gang: Gang, pods: Iterable[Pod]) -> tuple[Held, Pod | None]:
+        """Returns what holds a gang back, and the pod that it does; none if it is the group."""
+        answer = self._admit_group(gang.group, gang.pod.spec.scheduler_name)
+        if answer is not None:
+            return answer, None
+        for pod in pods:
+            answer = self._admit(pod, gang.gated_by)
+            if answer is not None:
+                return answer, pod
+        return None, None
+
+    def _move(self, queued: Entity, place: Place, label: str) -> None:
         self._places.move(queued, place)
         if place in UNSCHEDULABLE_PLACES:
-            self._representatives.end(queued.pod.uid)
-        self.incoming[QUEUES[place], label] += 1
+            self._waker.end(queued)
+        self._count(queued, place, label)
 
-    def _take(self, queued: QueuedPod) -> None:
+    def _count(self, queued: Entity, place: Place, label: str) -> None:
+        if isinstance(queued, Gang):
+            self._incoming_members[QUEUES[place], label] += len(queued.members)
+            self.incoming_entities[QUEUES[place], label, "podgroup"] += 1
+        else:
+            self.incoming_entities[QUEUES[place], label, "pod"] += 1
+
+    def _take(self, queued: Entity) -> None:
         self._places.take(queued)
-        self._representatives.end(queued.pod.uid)
+        self._waker.end(queued)
 
-    def _record(self, queue_event: QueueEvent) -> None:
-        if self._in_flight.pods and queue_event.is_heard:
-            self._in_flight.record(queue_event)
+    def check(self) -> None:
+        """Raises AssertionError unless each pod is in exactly one place."""
+        self._places.check()
+        for queued in self._in_flight:
+            assert queued.place is IN_FLIGHT, f"{queued.key} is in flight, not {queued.place}"
+            assert queued.key not in self._places, f"{queued.key} is in flight and waits"
+        for key in self._waker.check():
+            sent = self._places.get(key)
+            assert sent is not None, f"{key} is to be tried for others, but does not wait"
+            assert sent.place not in UNSCHEDULABLE_PLACES, f"{key} is not tried for others"
+        for group, gang in self._gangs.items():
+            assert self._places.get(group) or self._in_flight.get(group), f"{group} is nowhere"
+            assert gang.members or gang.place is IN_FLIGHT, f"{group} waits without members"
+        found = {uid: key for key, gang in self._gangs.items() for uid in gang.members | gang.late}
+        assert found == self._group_of, "a pod is not where its group is"
 
 
-def _meant(pods: Iterable[QueuedPod], concerns: Callable[[Pod], bool] | None) -> list[QueuedPod]:
-    return [each for each in pods if concerns is None or concerns(each.pod)]
+# What the gauges of metrics call the places of gangs.
+_QUEUES = {**QUEUES, GATED: "gated"}

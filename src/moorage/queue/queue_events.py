@@ -16,7 +16,7 @@ from moorage.framework.plugin_fence import STOPPED, expect
 from moorage.framework.wakeups import Action, ClusterEvent, Reads, Resource, Wakeup, on
 from moorage.objects.pod import Pod
 
-from .queued_pod import QueuedPod
+from .entity import NOWHERE, Entity, EntityKey, Gang
 
 Wakeups = Mapping[str, Mapping[str, tuple[Wakeup, ...]]]
 #: By profile, each plugin that listens to an event, and what it has registered for it.
@@ -86,24 +86,24 @@ class Listeners:
             heard = self._heard[kind] = self._find_listeners(event)
         return QueueEvent(event, old, new, heard)
 
-    def read(self, queued: QueuedPod) -> Hashable:
+    def read(self, queued: Entity) -> Hashable:
         """Returns what must be equal, besides the template, for hints to answer pods alike."""
-        if queued.is_costly:
-            return queued.pod.uid
+        if queued.is_costly or isinstance(queued, Gang):
+            return queued.key
         key = queued.pod.spec.scheduler_name, queued.waking_plugins
         known = self._readers.get(key)
         if known is None:
             known = self._readers[key] = self._find_readers(*key)
         readers, are_alike = known
         if not are_alike:
-            return queued.pod.uid
+            return queued.key
         try:
             return tuple([reads(queued.pod) for reads in readers])
         except STOPPED:  # whatever a plugin raises: such a pod is like none
-            return queued.pod.uid
+            return queued.key
 
-    def answer(self, queued: QueuedPod, queue_event: QueueEvent) -> WakeAnswer:
-        """Whether the pod is worth another try, as the plugins that rejected it judge."""
+    def answer(self, queued: Entity, queue_event: QueueEvent) -> WakeAnswer:
+        """Whether the entity is worth another try, as the plugins that rejected it judge."""
         if queue_event.event.is_wildcard:
             return AFTER_BACKOFF if queue_event.names(queued.pod) else STAY
         heard = queue_event.heard.get(queued.pod.spec.scheduler_name)
@@ -112,13 +112,14 @@ class Listeners:
         if queued.is_costly:
             # What plugins say of such a pod may take as long as trying it, which waits its time.
             return STAY if heard.keys().isdisjoint(queued.waking_plugins) else AFTER_BACKOFF
-        if queued.pending and self._any_agrees(queued.pending, heard, queued.pod, queue_event):
+        pod = queued.asked
+        if queued.pending and self._any_agrees(queued.pending, heard, pod, queue_event):
             return AT_ONCE
-        if self._any_agrees(queued.rejectors, heard, queued.pod, queue_event):
+        if self._any_agrees(queued.rejectors, heard, pod, queue_event):
             return AFTER_BACKOFF
         return STAY
 
-    def answer_missed(self, queued: QueuedPod, missed: tuple[QueueEvent, ...] | None) -> WakeAnswer:
+    def answer_missed(self, queued: Entity, missed: tuple[QueueEvent, ...] | None) -> WakeAnswer:
         """Returns what the events that a failed pod missed mean for it."""
         if missed is None or not queued.waking_plugins:
             return AFTER_BACKOFF
@@ -204,68 +205,58 @@ def _add_taints(registered: tuple[Wakeup, ...]) -> tuple[Wakeup, ...]:
 
 
 class InFlight:
-    """Remembers events for as long as a pod that was popped before them is in flight."""
+    """Remembers events for as long as an entity that was popped before them is in flight."""
 
-    __slots__ = ("_dropped", "_events", "pods")
+    __slots__ = ("_dropped", "_events", "_started")
 
     def __init__(self) -> None:
-        #: The pods by uid, with how much had happened before: in the order of their pop.
-        self.pods: OrderedDict[str, tuple[QueuedPod, int]] = OrderedDict()
+        #: With how much had happened before: in the order of their pop.
+        self._started: OrderedDict[EntityKey, tuple[Entity, int]] = OrderedDict()
         self._events: deque[QueueEvent] = deque()
         self._dropped = 0
 
     def __len__(self) -> int:
-        return len(self.pods)
+        return len(self._started)
 
-    def __contains__(self, uid: str) -> bool:
-        return uid in self.pods
+    def __contains__(self, key: EntityKey) -> bool:
+        return key in self._started
 
-    def __iter__(self) -> Iterator[QueuedPod]:
-        return (queued for queued, _ in self.pods.values())
+    def __iter__(self) -> Iterator[Entity]:
+        return (queued for queued, _ in self._started.values())
 
-    def get(self, uid: str) -> QueuedPod | None:
-        """Returns the pod in flight of this uid."""
-        started = self.pods.get(uid)
+    def get(self, key: EntityKey) -> Entity | None:
+        """Returns an entity in flight."""
+        started = self._started.get(key)
         return started[0] if started else None
 
     @property
     def remembered(self) -> tuple[QueueEvent, ...]:
-        """Returns the events that some pod in flight may have missed, oldest first."""
+        """Returns the events that some entity in flight may have missed, oldest first."""
         return tuple(self._events)
 
-    def start(self, queued: QueuedPod) -> None:
-        """Adds a pod; events from now on concern it."""
-        self.pods[queued.pod.uid] = (queued, self._dropped + len(self._events))
+    def start(self, queued: Entity) -> None:
+        """Adds an entity; events from now on concern it."""
+        self._started[queued.key] = queued, self._dropped + len(self._events)
 
-    def end(self, uid: str) -> QueuedPod | None:
-        """Removes and returns a pod, and forgets events that no other pod needs."""
-        ended = self.pods.pop(uid, None)
+    def end(self, key: EntityKey) -> tuple[QueueEvent, ...] | None:
+        """Removes an entity; returns the events since it was popped, None if it is not in flight.
+
+        Events that no other entity needs are forgotten.
+        """
+        ended = self._started.pop(key, None)
         if ended is None:
             return None
-        if self._events:
-            self._drop_old()
-        return ended[0]
-
-    def _drop_old(self) -> None:
-        if not self.pods:
-            self._dropped += len(self._events)
-            self._events.clear()
-            return
-        _, oldest = next(iter(self.pods.values()))
+        ended[0].place = NOWHERE
+        if not self._events:
+            return ()
+        missed = tuple(islice(self._events, ended[1] - self._dropped, None))
+        _, oldest = next(iter(self._started.values()), (None, self._dropped + len(self._events)))
         while self._dropped < oldest:
             self._events.popleft()
             self._dropped += 1
+        return missed
 
     def record(self, queue_event: QueueEvent) -> None:
-        """Remembers an event if a pod is in flight."""
-        if self.pods:
+        """Remembers an event if an entity is in flight and a plugin listens to it."""
+        if self._started and queue_event.is_heard:
             self._events.append(queue_event)
-
-    def events_missed_by(self, uid: str) -> tuple[QueueEvent, ...] | None:
-        """Returns the events since the pod was popped; None if it is not in flight."""
-        started = self.pods.get(uid)
-        if started is None:
-            return None
-        if not self._events:
-            return ()
-        return tuple(islice(self._events, started[1] - self._dropped, None))

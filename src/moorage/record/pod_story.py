@@ -11,7 +11,7 @@ from moorage.engine import Engine
 from moorage.engine.actions import Action, BindPod, PatchPodStatus, RecordEvent
 from moorage.engine.events import Applied, Event, Removed
 from moorage.objects.pod import Pod
-from moorage.queue import QueuedPod
+from moorage.queue import Entity
 
 from .replayer import ReplayListener, find_pod_key
 
@@ -136,5 +136,5 @@ def _describe_pod(pod: Pod) -> str:
     return f"{state}, is being deleted" if pod.terminating else state
 
 
-def _read_refusal(queued: QueuedPod) -> str:
+def _read_refusal(queued: Entity) -> str:
     return "" if queued.refusal is None else queued.refusal.message

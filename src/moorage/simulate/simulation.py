@@ -25,7 +25,7 @@ from moorage.engine.diagnosis import UNSCHEDULABLE
 from moorage.engine.events import ExtenderAnswered
 from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
-from moorage.queue.queued_pod import Place, QueuedPod
+from moorage.queue.entity import Entity, Place
 from moorage.world import ClaimedVolume, Scene, World
 
 from .place_study import study_places
@@ -226,7 +226,7 @@ class _Run:
         )
 
 
-def _gate(queued: QueuedPod) -> str:
+def _gate(queued: Entity) -> str:
     return queued.refusal.message if queued.refusal is not None else f"held by {queued.gated_by}"
 
 

@@ -20,7 +20,7 @@ from moorage.engine.explain import (
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 from moorage.objects.workload import owner_text
-from moorage.queue import QueuedPod
+from moorage.queue import Entity
 
 from .device_details import DeviceOnNode, describe_devices
 from .queue_picture import SLICE, describe_wait
@@ -228,7 +228,7 @@ def _keys_with(text: str, pods: Iterable[Pod]) -> list[str]:
     return [key for key in (pod.key for pod in pods) if text in key]
 
 
-def _describe_queued(queued: QueuedPod) -> PodDetail:
+def _describe_queued(queued: Entity) -> PodDetail:
     return PodDetail(
         queued.pod.key,
         queued.place.value,

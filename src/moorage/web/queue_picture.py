@@ -11,8 +11,8 @@ from moorage.framework.status import Rejected
 from moorage.objects.meta import failure_to_place
 from moorage.objects.pod import Pod
 from moorage.objects.workload import owner_text
-from moorage.queue import QueuedPod
-from moorage.queue.queued_pod import BACKING_OFF, Place
+from moorage.queue import Entity
+from moorage.queue.entity import BACKING_OFF, Place
 
 from .messages import Put, QueuePart, RecentEvent
 
@@ -85,7 +85,7 @@ class WaitingPods:
         while some := list(islice(shown, SLICE)):
             yield _part(some, [])
 
-    def _look(self, queued: QueuedPod, put: list[_Shown], at: float) -> None:
+    def _look(self, queued: Entity, put: list[_Shown], at: float) -> None:
         if queued.place is Place.NOWHERE:
             return
         before = self._shown.get(queued.pod.uid)
@@ -113,7 +113,7 @@ class WaitingPods:
         if now.attempts > failed and now.message and not gets_room:
             self.events.append(RecentEvent(at, "failed", now.owner, now.key, now.message))
 
-    def _show(self, number: int, queued: QueuedPod, nominated: str) -> _Shown:
+    def _show(self, number: int, queued: Entity, nominated: str) -> _Shown:
         pod = queued.pod
         return _Shown(
             number,
@@ -135,7 +135,7 @@ class WaitingPods:
         return "" if key is None else key[1]
 
 
-def describe_wait(queued: QueuedPod) -> str:
+def describe_wait(queued: Entity) -> str:
     """Returns why a pod waits; empty if only its turn has not come."""
     if queued.refusal is not None:
         return f"{queued.gated_by}: {queued.refusal.message}"
@@ -145,12 +145,12 @@ def describe_wait(queued: QueuedPod) -> str:
     return f"rejected by {', '.join(sorted(queued.waking_plugins))}"
 
 
-def _last_message(queued: QueuedPod) -> str:
+def _last_message(queued: Entity) -> str:
     """Returns the message of the last attempt; for a member of a group, that of its condition."""
     return queued.message or failure_to_place(queued.pod.status.conditions) or ""
 
 
-def _is_unchanged(shown: _Shown, queued: QueuedPod, nominated: str) -> bool:
+def _is_unchanged(shown: _Shown, queued: Entity, nominated: str) -> bool:
     return (
         shown.place is queued.place
         and shown.attempts == queued.attempts

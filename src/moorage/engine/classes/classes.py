@@ -24,7 +24,7 @@ from moorage.framework.points import fits_on, pre_filter
 from moorage.framework.profile import Profile
 from moorage.framework.status import BrokenRowsError, PluginError
 from moorage.objects.pod import Pod
-from moorage.queue.queued_pod import SharedFailure
+from moorage.queue.entity import SharedFailure
 
 from .answer_cache import MOST_BYTES, AnswerCache, Key
 from .answers import Answers, Unserved

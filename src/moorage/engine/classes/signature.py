@@ -25,7 +25,7 @@ from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
 from moorage.objects.selector import Selector
-from moorage.queue.queued_pod import SharedFailure
+from moorage.queue.entity import SharedFailure
 
 from .relative_scores import is_kept
 from .statistics import Unsignable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from moorage.engine.engine import Engine
 from moorage.objects.pod import Pod
-from moorage.queue import QueuedPod
-from moorage.queue.queued_pod import BACKING_OFF
+from moorage.queue import Entity
+from moorage.queue.entity import BACKING_OFF
 
 from .explanation import PermitWait, QueueView
 
@@ -29,7 +29,7 @@ def view_queue(engine: Engine, pod: Pod, now: float) -> QueueView | None:
     )
 
 
-def _view_queued(engine: Engine, queued: QueuedPod, now: float) -> QueueView:
+def _view_queued(engine: Engine, queued: Entity, now: float) -> QueueView:
     # It is left alone until the second of its expiry is over.
     backs_off = queued.place in BACKING_OFF
     refusal = queued.refusal

@@ -17,10 +17,9 @@ from moorage.engine.events import ExtenderAnswered
 from moorage.engine.remedies import RemedyResult
 from moorage.framework.attempt import Failed
 from moorage.framework.plugin_fence import STOPPED
-from moorage.framework.profile import Profile
 from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
-from moorage.queue import Queue, QueuedPod
+from moorage.queue import Entity, Queue
 
 from .consultation import Consultation, ExtenderFailed, Overtaken, Steps, find_interested
 from .review import Review
@@ -41,7 +40,7 @@ class WaitingDecision:
     """A decision that waits for answers."""
 
     #: The pod, or the group of pods, that is decided.
-    queued: QueuedPod
+    queued: Entity
     steps: Steps[Any]
     #: What is done with the result, or with the error that ended it.
     conclude: Conclude
@@ -71,7 +70,7 @@ class Consultations:
         attempts: Attempts,
         pending: Mapping[str, Pod],
         emit: Callable[[Action], None],
-        give_up: Callable[[QueuedPod, BaseException, float], None],
+        give_up: Callable[[Entity, BaseException, float], None],
     ) -> None:
         """`give_up` is called for a decision that raises an exception of no plugin."""
         self._extenders = configuration.extenders
@@ -86,37 +85,29 @@ class Consultations:
         self.waiting: dict[str, WaitingDecision] = {}
         #: Whether an extender chooses among nodes, interested or not.
         self.is_choosing = any(each.filter_verb or each.prioritize_verb for each in self._extenders)
-        if self._extenders:
-            queue.divide(self.concerns)
 
-    def concerns(self, pod: Pod) -> bool:
-        """Whether some extender takes part in decisions about a pod."""
-        return bool(self._extenders) and any(each.concerns(pod.spec) for each in self._extenders)
-
-    def begin(self, queued: QueuedPod, survey: PodSurvey, now: float) -> None:
+    def begin(self, queued: Entity, survey: PodSurvey, now: float) -> None:
         """Begins the decision about a pod."""
         pod = queued.pod
         interested = find_interested(self._extenders, pod)
         consultation = Consultation(survey, interested, queued.attempts, keep_pods=self._keep_pods)
         steps = _decide(consultation, any(each.preempt_verb for _, each in interested))
-        conclude = partial(self._conclude, queued, survey.profile)
+        conclude = partial(self._conclude, queued)
         self._advance(WaitingDecision(queued, steps, conclude), now)
 
-    def _conclude(
-        self, queued: QueuedPod, profile: Profile, result: _Outcome | PluginError, now: float
-    ) -> None:
+    def _conclude(self, queued: Entity, result: _Outcome | PluginError, now: float) -> None:
         if isinstance(result, PluginError):
-            self._attempts.conclude(queued, profile, result, now)
+            self._attempts.conclude(queued, result, now)
         else:
             outcome, remedied = result
-            self._attempts.conclude(queued, profile, outcome, now, remedied)
+            self._attempts.conclude(queued, outcome, now, remedied)
 
     def filters(self, pod: Pod) -> bool:
         """Whether some extender filters nodes for a pod."""
         return any(each.filter_verb and each.concerns(pod.spec) for each in self._extenders)
 
     def begin_group(
-        self, group: QueuedPod, surveys: Sequence[PodSurvey], conclude: Conclude, now: float
+        self, group: Entity, surveys: Sequence[PodSurvey], conclude: Conclude, now: float
     ) -> None:
         """Asks about members of a group before it is decided, one after the other.
 

@@ -18,8 +18,7 @@ from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import GroupKey
 from moorage.objects.resources import PODS
-from moorage.queue.grouped_queue import GroupedQueue
-from moorage.queue.queued_group import QueuedGroup
+from moorage.queue import Gang, Queue
 
 from . import topology
 from .group_checks import preemption_policy
@@ -36,9 +35,7 @@ _PAUSE = 1.0
 class GangProtector:
     """Keeps room for the most important gang that has waited for long, if profiles say so."""
 
-    def __init__(
-        self, cluster: Cluster, queue: GroupedQueue, emit: Callable[[Action], None]
-    ) -> None:
+    def __init__(self, cluster: Cluster, queue: Queue, emit: Callable[[Action], None]) -> None:
         self._cluster = cluster
         self._queue = queue
         self._emit = emit
@@ -54,7 +51,7 @@ class GangProtector:
         """Returns when the next gang has waited for long enough to get room."""
         return self._next if self._refused and self._kept_room is None else None
 
-    def consider(self, decision: GroupDecision, entry: QueuedGroup, now: float) -> None:
+    def consider(self, decision: GroupDecision, entry: Gang, now: float) -> None:
         """Keeps room for a gang that was just decided, or stops keeping it."""
         group, key = decision.group, decision.group.group_key
         plugin = find_protection(decision.trial.profile)
@@ -91,7 +88,7 @@ class GangProtector:
         if due:
             key = min(due)[1]
             del self._refused[key]
-            self._queue.activate_group(key, now)
+            self._queue.activate(key, now)
         times = [time for _, time in self._refused.values()]
         self._next = max(min(times, default=float("inf")), now + _PAUSE)
 
@@ -102,7 +99,7 @@ class GangProtector:
     def _waits(self, key: GroupKey) -> bool:
         groups = self._cluster.groups
         group = groups.get(key)
-        if group is None or self._queue.entry(key) is None:
+        if group is None or not self._queue.is_queued(key):
             return False
         return groups.count(key) >= group.min_count
 

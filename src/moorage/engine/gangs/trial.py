@@ -12,10 +12,10 @@ from moorage.framework.observe import Observer
 from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
-from moorage.queue import QueuedPod
+from moorage.queue import Entity
 
 # Nobody waits for what is only tried.
-_NOBODY = QueuedPod(Pod(namespace="", name="", uid="", spec=PodSpec()), 0.0, 0)
+_NOBODY = Entity("", Pod(namespace="", name="", uid="", spec=PodSpec()), 0.0, 0)
 
 
 class Trial:

@@ -1,4 +1,4 @@
-"""A pod that waits to be scheduled: what the queue remembers of it, and its backoff."""
+"""An entity of the queue: a pod, or a gang of pods that are tried together."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace as changed
 
 from moorage.framework.status import Rejected
 from moorage.objects.pod import Pod
+from moorage.objects.pod_group import GroupKey, PodGroup
+
+#: What tells entities apart: the uid of a pod, or the group of a gang.
+EntityKey = str | GroupKey
 
 
 class Place(StrEnum):
@@ -47,6 +52,7 @@ QUEUES = {
 ACTIVE, IN_FLIGHT, NOWHERE = Place.ACTIVE, Place.IN_FLIGHT, Place.NOWHERE
 BACKOFF, ERROR_BACKOFF = Place.BACKOFF, Place.ERROR_BACKOFF
 UNSCHEDULABLE, GATED = Place.UNSCHEDULABLE, Place.GATED
+INCOMPLETE = Place.INCOMPLETE
 
 BACKING_OFF = (BACKOFF, ERROR_BACKOFF)
 UNSCHEDULABLE_PLACES = frozenset({UNSCHEDULABLE, GATED})
@@ -75,11 +81,18 @@ class FailedAttempt(msgspec.Struct, frozen=True):
     #: What it shares with those that would have failed as well, now and whenever this one does;
     #: None if nothing is known of others.
     alike: SharedFailure | None = None
+    #: Whether it counts as a rejection although no event of a plugin ends the wait.
+    is_rejection: bool = False
+    #: Whether a gang lacks nothing but room.
+    needs_room: bool = False
 
 
-class QueuedPod(msgspec.Struct, eq=False, gc=False):
-    """A pod in the queue or in flight; only the queue changes it."""
+class Entity(msgspec.Struct, eq=False, gc=False):
+    """A pod in the queue or in flight; only the queue changes it. A gang is an entity, too."""
 
+    #: The uid of the pod, or the group of the gang.
+    key: EntityKey
+    #: The pod. Of a gang, it is the member that ranks highest, with the priority of the group.
     pod: Pod
     #: When it entered, or returned after its last failure.
     timestamp: float
@@ -100,6 +113,8 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
     message: str = ""
     gated_by: str = ""
     refusal: Rejected | None = None
+    #: Whether the state of its group holds it back, so that no event of a plugin can help.
+    is_held: bool = False
     #: When it was last woken only because it had waited for too long.
     flushed: float = 0.0
     #: When it has waited too long, while it waits for an event.
@@ -112,6 +127,25 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
     alike: SharedFailure | None = None
     #: When its attempt began, by the observer's clock.
     began: float = 0.0
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods that are tried together."""
+        return (self.pod,)
+
+    @property
+    def asked(self) -> Pod:
+        """The pod about which hints are asked."""
+        return self.pod
+
+    @property
+    def everyone(self) -> tuple[Entity, ...]:
+        """All its pods, each with the place of the whole."""
+        return (self,)
+
+    def find(self, uid: str) -> Entity:
+        """Returns one of its pods, with the place of the whole."""
+        return self
 
     @property
     def waking_plugins(self) -> frozenset[str]:
@@ -134,7 +168,7 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
         self.is_costly = attempt.delay > 0
         self.alike = attempt.alike
         self.was_flushed = False
-        if self.waking_plugins:
+        if attempt.is_rejection or self.waking_plugins:
             self.unschedulable_count += 1
             self.consecutive_errors = 0
         else:
@@ -154,6 +188,81 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
         """Begins an attempt, for which old verdicts do not count."""
         self.attempts += 1
         self.rejectors = self.pending = frozenset()
+
+
+class Gang(Entity, eq=False, gc=False):
+    """The pods of a group, which are tried together."""
+
+    #: By uid.
+    members: dict[str, Entity] = {}
+    #: Those that came while the gang was in flight.
+    late: dict[str, Entity] = {}
+    #: How much had happened that might help a gang when it was refused for lack of room; None if
+    #: anything may help.
+    refused_at: int | None = None
+    #: The first member that a plugin holds back.
+    gated_pod: Pod | None = None
+
+    @property
+    def group(self) -> GroupKey:
+        """The group that the members name."""
+        assert isinstance(self.key, tuple)
+        return self.key
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        return tuple([each.pod for each in self.members.values()])
+
+    @property
+    def asked(self) -> Pod:
+        return self.gated_pod or self.pod
+
+    @property
+    def everyone(self) -> tuple[Entity, ...]:
+        everyone = (*self.members.values(), *self.late.values())
+        for member in everyone:
+            member.place = self.place
+        return everyone
+
+    def find(self, uid: str) -> Entity:
+        member = self.members.get(uid) or self.late[uid]
+        member.place = self.place
+        return member
+
+    @property
+    def in_order(self) -> list[Entity]:
+        """Returns the members in the order in which they are tried."""
+        return sorted(self.members.values(), key=_turn)
+
+    def join(self, member: Entity) -> None:
+        """Adds a pod."""
+        self.members[member.pod.uid] = member
+        self.refused_at = None
+
+    def leave(self, uid: str) -> None:
+        """Removes a pod, if it is here."""
+        self.members.pop(uid, None)
+        self.late.pop(uid, None)
+
+    def start(self) -> None:
+        super().start()
+        for member in self.members.values():
+            member.start()
+
+    def lead(self, group: PodGroup, member: Pod) -> bool:
+        """Lets a member lead, with the priority of the group; returns whether that changes it."""
+        priority = group.priority_beside(member)
+        if priority == self.pod.priority:
+            return False
+        spec = changed(member.spec, priority=priority)
+        self.pod = member if member.priority == priority else changed(member, spec=spec)
+        return True
+
+
+def _turn(member: Entity) -> tuple[int, int, float, int]:
+    # Not by the property of the pod: this is called for every member, and a call takes long.
+    priority = member.pod.spec.priority or 0
+    return -priority, -member.attempts, member.timestamp, member.arrival
 
 
 def _is_decided_alike(old: Pod, new: Pod) -> bool:
@@ -180,14 +289,15 @@ class Backoff:
     #: Whether a rejected pod is taken before its time when nothing else is to be done.
     pops_early: bool = True
 
-    def seconds(self, failures: int) -> float:
-        """Returns how long a pod waits after that many failures."""
+    def seconds(self, failures: int, size: int = 1) -> float:
+        """Returns how long an entity of that many pods waits after that many failures."""
         if failures == 0:
             return 0.0
-        return min(self.initial * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), self.maximum)
+        longest = self.maximum * math.sqrt(size)
+        return min(self.initial * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), longest)
 
-    def expiry(self, timestamp: float, failures: int) -> int:
+    def expiry(self, timestamp: float, failures: int, size: int = 1) -> int:
         """Returns the whole second in which a backoff ends that began at `timestamp`."""
         if self.maximum <= 0:
             return NEVER_FAILED
-        return math.floor(timestamp + self.seconds(failures))
+        return math.floor(timestamp + self.seconds(failures, size))

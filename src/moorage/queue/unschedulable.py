@@ -1,9 +1,8 @@
-"""Pods that wait for an event, grouped by equal answers of hints and filed by topic."""
+"""Entities that wait for an event, grouped by equal answers of hints and filed by topic."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from heapq import heappop, heappush
 from math import floor, inf
 from typing import Any
 
@@ -11,9 +10,10 @@ from moorage.framework.plugin_fence import STOPPED
 from moorage.framework.wakeups import Wakeup
 from moorage.objects.pod import Pod
 
-from .companions import Companions, Kind, LikePods, TopicFile
+from .companions import Companions, Kind, LikePods, TopicFile, Unit
+from .entity import GATED, UNSCHEDULABLE, Entity, EntityKey
+from .entity_heap import EntityHeap
 from .queue_events import Listeners, QueueEvent
-from .queued_pod import GATED, UNSCHEDULABLE, QueuedPod
 
 #: How often pods are looked for that have waited too long, in seconds.
 SWEEP_SECONDS = 30
@@ -22,13 +22,11 @@ SWEEP_SECONDS = 30
 class _PluginFile:
     """The pods that one plugin of a profile keeps waiting."""
 
-    __slots__ = ("_topical", "_topics", "alone", "together")
+    __slots__ = ("_topical", "_topics", "units")
 
     def __init__(self, registered: Iterable[Wakeup]) -> None:
         """`registered` are the registrations of the plugin."""
-        #: Those that are not known to fail where others do.
-        self.alone: dict[LikePods, None] = {}
-        self.together: dict[Companions, None] = {}
+        self.units: dict[Unit, None] = {}
         #: By the identity of a registration that has topics for pods.
         self._topics: dict[int, TopicFile] = {}
         #: The functions that name topics of a pod, each with its files: registrations for several
@@ -40,59 +38,31 @@ class _PluginFile:
                 file = self._topics[id(wakeup)] = {}
                 self._topical.setdefault(of_pod, []).append(file)
 
-    def add(self, pods: LikePods, queued: QueuedPod) -> None:
-        companions = pods.companions
-        if companions is None:
-            self.alone[pods] = None
-            pods.files.append(self.alone)
-        elif companions not in self.together:
-            self.together[companions] = None
-            companions.files.append(self.together)
+    def add(self, pods: LikePods, queued: Entity) -> None:
+        if pods.unit not in self.units:
+            self.units[pods.unit] = None
+            pods.unit.files.append(self.units)
         for of_pod, files in self._topical.items():
-            answer = None if queued.is_costly else _ask(of_pod, queued.pod)
+            answer = None if queued.is_costly else _ask(of_pod, queued.asked)
             for topic in (None,) if answer is None else answer:
                 for file in files:
                     file.setdefault(topic, {})[pods] = None
                     pods.topics.append((file, topic))
 
-    def holds(self, pods: LikePods) -> bool:
-        """Whether the plugin keeps these pods waiting."""
-        if pods.companions is None:
-            return pods in self.alone
-        return pods.companions in self.together
-
-    def find(self, wakeup: Wakeup, old: Any, new: Any, found: _Found) -> None:
+    def find(self, wakeup: Wakeup, old: Any, new: Any, found: dict[Unit, None]) -> None:
         """Adds the pods that the event may concern."""
         topics = None if wakeup.topics is None else _ask(wakeup.topics.of_event, old, new)
         # Where pods have no topics, any topic of the event concerns them all.
         file = None if topics is None else self._topics.get(id(wakeup))
         if topics is None or (topics and file is None):
-            found.alone.update(self.alone)
-            found.together.update(self.together)
+            found.update(self.units)
         elif file is not None:
             for topic in (None, *topics) if topics else ():
                 if topic in file:
-                    found.alone.update(file[topic])
+                    found.update(file[topic])
 
 
-class _Found:
-    """Pods that an event may concern."""
-
-    __slots__ = ("alone", "together")
-
-    def __init__(self) -> None:
-        self.alone: dict[LikePods, None] = {}
-        self.together: dict[Companions, None] = {}
-
-    def list(self) -> list[LikePods | Companions]:
-        """Returns all of them, each once."""
-        together = self.together
-        if not together:
-            return [*self.alone]
-        return [*together, *(each for each in self.alone if each.companions not in together)]
-
-
-class UnschedulablePods:
+class UnschedulableEntities:
     """Unschedulable and gated pods; a gated pod is filed only under the plugin that holds it."""
 
     __slots__ = (
@@ -100,7 +70,6 @@ class UnschedulablePods:
         "_files",
         "_like",
         "_listeners",
-        "_moments",
         "_swept",
         "filed",
         "gated",
@@ -115,51 +84,45 @@ class UnschedulablePods:
         self._companions: dict[Hashable, Companions] = {}
         #: By profile and plugin.
         self._files: dict[str, dict[str, _PluginFile]] = {}
-        #: Where each pod is filed, by uid: its verdicts may change before it is taken out.
-        self.filed: dict[str, LikePods] = {}
-        #: The pods by the moment at which they have waited too long, and a heap of these moments.
-        self._swept: dict[float, dict[str, QueuedPod]] = {}
-        self._moments: list[float] = []
-        #: The uids of gated pods.
-        self.gated: set[str] = set()
+        #: Where each pod is filed, by key: its verdicts may change before it is taken out.
+        self.filed: dict[EntityKey, LikePods] = {}
+        #: By the moment at which they have waited too long.
+        self._swept = EntityHeap()
+        self.gated: set[EntityKey] = set()
 
     def __len__(self) -> int:
         return len(self.filed)
 
-    def __contains__(self, uid: str) -> bool:
-        return uid in self.filed
+    def __contains__(self, key: EntityKey) -> bool:
+        return key in self.filed
 
-    def __iter__(self) -> Iterator[QueuedPod]:
+    def __iter__(self) -> Iterator[Entity]:
         return (queued for pods in self._like.values() for queued in pods)
 
-    def add(self, queued: QueuedPod) -> None:
-        """Files a pod that is not here."""
-        uid = queued.pod.uid
+    def add(self, queued: Entity) -> None:
+        """Files an entity that is not here."""
         if queued.place is GATED:
-            self.gated.add(uid)
+            self.gated.add(queued.key)
         kind = self._kind(queued)
         pods = self._like.get(kind)
         if pods is None:
             pods = self._file(kind, queued)
-        self.filed[uid] = pods
+        self.filed[queued.key] = pods
         pods.push(queued)
-        moment = queued.swept_at = self._swept_at(queued)
-        swept = self._swept.get(moment)
-        if swept is None:
-            swept = self._swept[moment] = {}
-            heappush(self._moments, moment)
-        swept[uid] = queued
+        end = max(queued.timestamp, queued.flushed) + self.patience
+        queued.swept_at = float((floor(end / SWEEP_SECONDS) + 1) * SWEEP_SECONDS)
+        self._swept.push(queued, queued.swept_at)
 
-    def remove(self, uid: str) -> None:
-        """Takes out a pod that is here."""
-        pods = self.filed.pop(uid)
-        queued = pods.remove(uid)
+    def remove(self, key: EntityKey) -> None:
+        """Takes out an entity that is here."""
+        pods = self.filed.pop(key)
+        pods.remove(key)
         if not pods:
             self._unfile(pods)
-        del self._swept[queued.swept_at][uid]
-        self.gated.discard(uid)
+        self._swept.remove(key)
+        self.gated.discard(key)
 
-    def _file(self, kind: Kind, queued: QueuedPod) -> LikePods:
+    def _file(self, kind: Kind, queued: Entity) -> LikePods:
         companions = None
         if queued.alike is not None and queued.place is UNSCHEDULABLE:
             key = _find_key(kind, queued)
@@ -180,36 +143,32 @@ class UnschedulablePods:
 
     def _unfile(self, pods: LikePods) -> None:
         del self._like[pods.kind]
-        for file in pods.files:
-            del file[pods]
         companions = pods.companions
         if companions is not None:
             del companions.members[pods]
-            if not companions.members:
-                self._drop_companions(companions)
+        if companions is None or not companions.members:
+            for units in pods.unit.files:
+                del units[pods.unit]
+            if companions is not None:
+                del self._companions[companions.key]
         for topics, topic in pods.topics:
             filed = topics[topic]
             del filed[pods]
             if not filed:
                 del topics[topic]
 
-    def _drop_companions(self, companions: Companions) -> None:
-        del self._companions[companions.key]
-        for file in companions.files:
-            del file[companions]
-
-    def is_filed_as(self, queued: QueuedPod) -> bool:
+    def is_filed_as(self, queued: Entity) -> bool:
         """Whether a pod is filed where its present state belongs."""
-        return self.filed[queued.pod.uid].kind == self._kind(queued)
+        return self.filed[queued.key].kind == self._kind(queued)
 
-    def companions(self, uid: str) -> Companions | None:
+    def companions(self, key: EntityKey) -> Companions | None:
         """Returns the pods that fail where this one does; None if it is not here or not known."""
-        pods = self.filed.get(uid)
+        pods = self.filed.get(key)
         return None if pods is None else pods.companions
 
-    def find(self, queue_event: QueueEvent) -> list[LikePods | Companions]:
+    def find(self, queue_event: QueueEvent) -> list[Unit]:
         """Returns the pods that the event may concern, as far as topics tell."""
-        found = _Found()
+        found: dict[Unit, None] = {}
         old, new = queue_event.old, queue_event.new
         for profile, plugins in queue_event.heard.items():
             files = self._files.get(profile)
@@ -217,59 +176,47 @@ class UnschedulablePods:
                 continue
             for plugin, wakeups in plugins.items():
                 file = files.get(plugin)
-                if file is not None and (file.alone or file.together):
+                if file is not None and file.units:
                     for wakeup in wakeups:
                         file.find(wakeup, old, new, found)
         for each in (old, new):
             if isinstance(each, Pod) and each.uid in self.filed:
                 # An event about the pod itself may help it, whatever the topics are.
-                found.alone[self.filed[each.uid]] = None
-        return found.list()
-
-    def everybody(self) -> list[LikePods | Companions]:
-        """Returns all pods."""
-        return list(self._like.values())
-
-    def overdue(self, now: float) -> list[QueuedPod]:
-        """Returns the pods that have waited too long, in the order of their moments."""
-        late = [moment for moment in self._swept if moment <= now]
+                found[self.filed[each.uid]] = None
+        # Companions have those that were found alone, too.
         return [
-            queued
-            for moment in sorted(late)
-            for queued in sorted(self._swept[moment].values(), key=_find_arrival)
+            each for each in found if isinstance(each, Companions) or each.companions not in found
         ]
 
+    def next_overdue(self, now: float) -> Entity | None:
+        """Returns an entity that has waited too long, without removing it; None if none has."""
+        return self._swept.head() if self.next_sweep() <= now else None
+
     def next_sweep(self) -> float:
-        """Returns when the next pod has waited too long; infinity if none waits."""
-        moments, swept = self._moments, self._swept
-        while moments and not swept[moments[0]]:
-            del swept[heappop(moments)]
-        return moments[0] if moments else inf
+        """Returns when the next entity has waited too long; infinity if none waits."""
+        return inf if (first := self._swept.head_key()) is None else first
 
     def check(self) -> None:
-        """Raises AssertionError unless each pod is filed under the plugins that can wake it."""
+        """Raises AssertionError unless each entity is filed under the plugins that can wake it."""
         for queued in self:
-            uid = queued.pod.uid
+            key = queued.key
             profile, wanted = queued.pod.spec.scheduler_name, set(_plugins(queued))
-            pods = self.filed[uid]
+            pods = self.filed[key]
             files = self._files[profile] if wanted else {}
-            found = {plugin for plugin, file in files.items() if file.holds(pods)}
-            assert found == wanted, f"{uid} is filed under {found}, not {wanted}"
-            assert pods is self._like[pods.kind], f"{uid} is filed where nobody looks"
-            assert self.is_filed_as(queued), f"{uid} is among pods that it is not like"
-            assert uid in self._swept[queued.swept_at], f"{uid} may wait for ever"
-            assert uid in pods, f"{uid} is not among those that it is like"
+            found = {plugin for plugin, file in files.items() if pods.unit in file.units}
+            assert found == wanted, f"{key} is filed under {found}, not {wanted}"
+            assert pods is self._like[pods.kind], f"{key} is filed where nobody looks"
+            assert self.is_filed_as(queued), f"{key} is among pods that it is not like"
+            assert key in self._swept, f"{key} may wait for ever"
+            assert key in pods, f"{key} is not among those that it is like"
             companions = pods.companions
-            assert companions is None or uid in companions, f"{uid} is not among its companions"
+            assert companions is None or key in companions, f"{key} is not among its companions"
         held = sum(map(len, self._like.values()))
         assert held == len(self), f"{held} pods in groups, but {len(self)} are unschedulable"
-        swept = sum(map(len, self._swept.values()))
-        assert swept == len(self), f"{swept} pods have a limit, but {len(self)} are unschedulable"
-        moments = sorted(self._moments)
-        assert moments == sorted(self._swept), "the moments are not those of the pods"
+        assert len(self._swept) == len(self), "what is not here has a limit"
 
-    def _kind(self, queued: QueuedPod) -> Kind:
-        pod = queued.pod
+    def _kind(self, queued: Entity) -> Kind:
+        pod = queued.asked
         gated_by = queued.gated_by if queued.place is GATED else ""
         return (
             # Templates differ by identity: while like pods are filed, they keep it alive.
@@ -283,25 +230,17 @@ class UnschedulablePods:
             self._listeners.read(queued),
         )
 
-    def _swept_at(self, queued: QueuedPod) -> float:
-        end = max(queued.timestamp, queued.flushed) + self.patience
-        return float((floor(end / SWEEP_SECONDS) + 1) * SWEEP_SECONDS)
 
-
-def _find_key(kind: Kind, queued: QueuedPod) -> Hashable:
+def _find_key(kind: Kind, queued: Entity) -> Hashable:
     """Returns the value that companions share."""
     if queued.alike is None or not queued.alike.spans_templates:
         return kind
     return queued.pod.spec.scheduler_name, queued.rejectors, queued.pending, queued.alike
 
 
-def _plugins(queued: QueuedPod) -> Iterable[str]:
+def _plugins(queued: Entity) -> Iterable[str]:
     """Returns the plugins whose events can wake the pod."""
     return (queued.gated_by,) if queued.place is GATED else queued.waking_plugins
-
-
-def _find_arrival(queued: QueuedPod) -> int:
-    return queued.arrival
 
 
 def _ask(topics: Any, *args: Any) -> tuple[Hashable, ...] | None:
