@@ -6,7 +6,15 @@ from moorage.cluster import Cluster
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from moorage.objects.storage import StorageObject
-from moorage.testing.builders import Manifest, fill, node, node_manifest, pod, pod_manifest
+from moorage.testing.builders import (
+    Manifest,
+    fill,
+    follow_ledgers,
+    node,
+    node_manifest,
+    pod,
+    pod_manifest,
+)
 
 __all__ = ["EMPTY", "Manifest", "cluster", "made", "node", "node_manifest", "pod", "pod_manifest"]
 
@@ -18,6 +26,7 @@ def cluster(*objects: Node | Pod | StorageObject) -> Cluster:
     """Builds a cluster as `moorage.testing` does, and has it checked when the test ends."""
     new = Cluster()
     made.append(new)
+    follow_ledgers(new)
     fill(new, *objects)
     return new
 

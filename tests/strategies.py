@@ -516,8 +516,6 @@ _PLAIN_COLUMNS = (
     "feature_sets",
     "resource_sets",
     "nonzero_requested",
-    "exclusive_pods",
-    "ordinary_pods",
 )
 
 
@@ -528,8 +526,8 @@ def columns_of(of: Nodes) -> dict[Any, Any]:
     for name, at in of.resources.items():
         said["allocatable", name] = _nonzero(of.allocatable[at])
         said["requested", name] = _nonzero(of.requested[at])
-    for port, users in of.ports:
-        said["port", port] = {row: users[row] for row in users}
+    for ledger in state.columns.ledgers:
+        said["ledger", ledger] = of.ledger(ledger).by_key()
     for column in state.labels.columns:
         said["label", column.key] = column.codes.tobytes()
     for tally in state.tallies:

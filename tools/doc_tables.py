@@ -8,6 +8,7 @@ from pathlib import Path
 
 from moorage.app.metric_table import ABSENT, METRICS
 from moorage.cluster import Change
+from moorage.framework.coexist_ledgers import EXCLUSIVE_PODS, HOLDERS, ORDINARY_PODS
 from moorage.framework.plugin import Filter, Plugin, Score
 from moorage.framework.series import as_go
 from moorage.plugins import BUILTIN
@@ -21,8 +22,8 @@ OPERATIONS = {
     "… with host ports": Change.PORTS,
     "… with volumes": Change.VOLUMES,
     "… with affinity terms": Change.TERMS,
-    "… that is exclusive": Change.EXCLUSIVE,
-    "… that is neither a daemonset's nor static": Change.ORDINARY,
+    "… that is exclusive": EXCLUSIVE_PODS.change | HOLDERS.change,
+    "… that is neither a daemonset's nor static": ORDINARY_PODS.change,
     "a pod is nominated to a node, or no longer": Change.NOMINATED,
     "room on a node is kept for a gang, or no longer": Change.KEPT_ROOM,
     "a node comes or goes": Change.MEMBERSHIP,

@@ -12,6 +12,7 @@ from hypothesis import given
 
 from moorage.cluster import Change, ChangeLog, changes
 from moorage.cluster.changes import EVERYWHERE
+from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, HOLDERS, ORDINARY_PODS
 from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS
 from moorage.objects.workload import Namespace, PodDisruptionBudget, Service
 from tests.builders import cluster, node, pod
@@ -22,7 +23,8 @@ ALONE = {"coexistPolicy": DAEMONSET_AND_STATIC_PODS}
 CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]}
 
 #: What every pod changes that is neither a daemonset's nor static.
-PLAIN = Change.REQUESTED | Change.PODS | Change.ORDINARY
+PLAIN = Change.REQUESTED | Change.PODS | ORDINARY_PODS.change
+ALONE_CHANGE = EXCLUSIVE_PODS.change | HOLDERS.change
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_updates_of_a_node(update: dict[str, Any], kinds: Change | None) -> None
         pytest.param({}, PLAIN, id="plain"),
         pytest.param(PORT, PLAIN | Change.PORTS, id="ports"),
         pytest.param(CLAIM, PLAIN | Change.VOLUMES, id="volumes"),
-        pytest.param(ALONE, PLAIN | Change.EXCLUSIVE, id="exclusive"),
+        pytest.param(ALONE, PLAIN | ALONE_CHANGE, id="exclusive"),
     ],
 )
 def test_pods_that_come_and_go(spec: dict[str, Any], kinds: Change) -> None:
@@ -83,7 +85,7 @@ def test_pods_that_come_and_go(spec: dict[str, Any], kinds: Change) -> None:
     ("given", "kinds"),
     [
         pytest.param({}, Change.NONE, id="neither counts as ordinary"),
-        pytest.param({"spec": ALONE}, Change.EXCLUSIVE, id="but both can be exclusive"),
+        pytest.param({"spec": ALONE}, ALONE_CHANGE, id="but both can be exclusive"),
     ],
 )
 @pytest.mark.parametrize("exempt", [DAEMON, MIRRORED], ids=["daemonset", "static"])
@@ -102,21 +104,22 @@ def test_a_running_pod_that_changes_its_policy_counts_for_something_else() -> No
     before = made.changes.generation
     made.put_pod(pod("p", node="one", metadata=ANNOTATED))
 
-    assert made.changes.since(before) == {0: PLAIN | Change.EXCLUSIVE}
-    assert made.nodes.exclusive_pods[0] == 1
-    assert made.nodes.ordinary_pods[0] == 1
+    assert made.changes.since(before) == {0: PLAIN | ALONE_CHANGE}
+    for ledger in (EXCLUSIVE_PODS, ORDINARY_PODS):
+        assert made.nodes.ledger(ledger).by_key() == {ALL: {0: 1}}
 
 
 def test_a_place_that_is_kept_for_an_exclusive_pod_is_told_as_such() -> None:
     made = cluster(node("one"))
+    made.nodes.nominated(EXCLUSIVE_PODS)
     before = made.changes.generation
     made.nominate(pod("p"), "one")
     plain = made.changes.generation
     made.nominate(pod("q", spec=ALONE), "one")
 
-    assert made.changes.since(before) == {0: Change.NOMINATED | Change.EXCLUSIVE}
-    assert made.changes.since(plain) == {0: Change.NOMINATED | Change.EXCLUSIVE}
-    assert made.nodes.exclusive_pods[0] == 0
+    assert made.changes.since(before) == {0: Change.NOMINATED | EXCLUSIVE_PODS.change}
+    assert made.changes.since(plain) == {0: Change.NOMINATED | EXCLUSIVE_PODS.change}
+    assert not made.nodes.ledger(EXCLUSIVE_PODS).of(ALL)
 
 
 def test_what_was_assumed_and_is_confirmed_changes_nothing() -> None:

@@ -13,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from moorage.cluster import Change, Cluster, PodMatch, check
 from moorage.cluster.changes import EVERYWHERE
+from moorage.cluster.host_ports import HOST_PORTS
+from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.objects.coexist import is_exclusive, is_ordinary
 from moorage.objects.node import ZONE, Node
 from moorage.objects.pod import Pod
@@ -42,6 +44,9 @@ class ClusterMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.cluster = Cluster()
+        for ledger in (EXCLUSIVE_PODS, ORDINARY_PODS):
+            self.cluster.nodes.ledger(ledger)
+            self.cluster.nodes.nominated(ledger)
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.assumed: set[str] = set()
@@ -231,8 +236,9 @@ class ClusterMachine(RuleBasedStateMachine):
         for name in self.nodes:
             row = nodes.row(name)
             here = [pod for pod in self.pods.values() if pod.node_name == name]
-            assert nodes.exclusive_pods[row] == sum(is_exclusive(pod) for pod in here)
-            assert nodes.ordinary_pods[row] == sum(is_ordinary(pod) for pod in here)
+            exclusive, ordinary = nodes.ledger(EXCLUSIVE_PODS), nodes.ledger(ORDINARY_PODS)
+            assert exclusive.column(ALL)[row] == sum(is_exclusive(pod) for pod in here)
+            assert ordinary.column(ALL)[row] == sum(is_ordinary(pod) for pod in here)
 
     @invariant()
     def nominations_agree(self) -> None:
@@ -250,7 +256,7 @@ class ClusterMachine(RuleBasedStateMachine):
             )
             counts = np.zeros(len(nodes.alive), np.int64)
             if weight is not None:
-                counts = weight.pods(nodes.resources)
+                counts = weight.pods()
             found = {nodes.name(row): int(counts[row]) for row in nodes.rows if counts[row]}
             assert found == dict(here)
 
@@ -286,10 +292,14 @@ class ClusterMachine(RuleBasedStateMachine):
             Change.FEATURES: nodes.features.values[nodes.feature_sets[row]],
             Change.LABELS: dict(node.labels),
             Change.IMAGES: {name for name, image in state.images if row in image.rows},
-            Change.PORTS: {port: int(users[row]) for port, users in state.ports if users[row]},
+            Change.PORTS: {
+                key: rows[row]
+                for key, rows in nodes.ledger(HOST_PORTS).by_key().items()
+                if row in rows
+            },
             Change.PODS: {(p.uid, p.terminating, *sorted(p.labels.items())) for p in pods},
-            Change.EXCLUSIVE: {pod.uid for pod in (*pods, *kept) if is_exclusive(pod)},
-            Change.ORDINARY: {pod.uid for pod in pods if is_ordinary(pod)},
+            EXCLUSIVE_PODS.change: {pod.uid for pod in (*pods, *kept) if is_exclusive(pod)},
+            ORDINARY_PODS.change: {pod.uid for pod in (*pods, *kept) if is_ordinary(pod)},
             Change.NOMINATED: {
                 uid: pod.spec for uid, pod in nodes.nominations.on(node.name).items()
             },

@@ -49,7 +49,7 @@ def arrays(nodes: Nodes) -> list[Any]:
 def test_arrays_and_mappings_cannot_be_written() -> None:
     nodes: Any = made().nodes
 
-    assert len(arrays(nodes)) > 8
+    assert len(arrays(nodes)) > 7
     assert not [array for array in arrays(nodes) if array.flags.writeable]
     for mapping in (nodes.resources, nodes.pods(0)):
         with pytest.raises(TypeError):

@@ -6,6 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from moorage.cluster import Change, Cluster
+from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS
 from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
@@ -125,7 +126,7 @@ def test_weights_are_those_of_the_nominated_pods(
 
 @given(STEPS)
 def test_exclusive_pods_are_counted_while_they_are_nominated(steps: list[tuple[str, str]]) -> None:
-    made = Cluster()
+    made = cluster(node("n0"), node("n1"))
     policies: dict[str, dict[str, str]] = {"a": {"coexistPolicy": DAEMONSET_AND_STATIC_PODS}}
     pods = {name: pod(name, spec=policies.get(name, {})) for name in "abcd"}
     model: dict[str, str] = {}
@@ -133,4 +134,6 @@ def test_exclusive_pods_are_counted_while_they_are_nominated(steps: list[tuple[s
         made.nominate(pods[name], to)
         model[name] = to
 
-        assert made.nodes.nominations.exclusive_count == (1 if model.get("a") else 0)
+        row = made.nodes.row(model.get("a", ""))
+        expected = {} if row is None else {row: 1}
+        assert made.nodes.nominated(EXCLUSIVE_PODS).of(ALL) == expected

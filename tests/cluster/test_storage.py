@@ -9,7 +9,7 @@ import pytest
 from moorage.cluster import Change, Cluster, WhatIf, check
 from moorage.cluster.changes import EVERYWHERE
 from moorage.cluster.storage.objects import Binding, Reservation, Reservations
-from moorage.cluster.storage.use import NO_LIMIT
+from moorage.cluster.storage.use import NO_LIMIT, USED_STORAGE
 from moorage.objects.storage import ClaimRef, PersistentVolume, StorageObject
 from moorage.objects.volume import Disk
 from tests.builders import cluster, node
@@ -178,9 +178,8 @@ def test_capacities_are_those_of_the_class() -> None:
 
 def attached(nodes: Cluster, name: str = "node") -> int:
     """How many volumes of the example driver a node has."""
-    column = nodes.nodes.volume_use.attached(DRIVER)
     row = nodes.nodes.row(name)
-    return 0 if column is None or row is None else int(column[row])
+    return 0 if row is None else nodes.nodes.volume_use.attached.of(DRIVER)[row]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +279,7 @@ def test_a_row_is_reused_without_what_was_there() -> None:
 
     assert nodes.nodes.row("new") == 0
     assert attached(nodes, "new") == 0
-    assert nodes.nodes.volume_use.conflicting_rows(Disk("gce", ("d",))) == set()
+    assert not nodes.nodes.ledger(USED_STORAGE).of(Disk("gce", ("d",)))
     nodes.put_node(node("old"))
     assert attached(nodes, "old") == 1
 
@@ -357,12 +356,10 @@ def test_a_what_if_leaves_the_cluster_as_it_is() -> None:
     what_if.remove_pod(claiming("a", name="user"), 0)
     what_if.add_pod(disk, 0)
 
-    column = what_if.volume_use.attached(DRIVER)
-    assert column is not None
-    assert column[0] == 0
-    assert what_if.volume_use.conflicting_rows(disk.spec.disks[0]) == {0}
+    assert not what_if.volume_use.attached.of(DRIVER)
+    assert what_if.ledger(USED_STORAGE).of(disk.spec.disks[0]) == {0: 1}
     assert attached(nodes) == 1
-    assert nodes.nodes.volume_use.conflicting_rows(disk.spec.disks[0]) == set()
+    assert not nodes.nodes.ledger(USED_STORAGE).of(disk.spec.disks[0])
 
 
 @pytest.mark.parametrize(

@@ -238,16 +238,3 @@ def test_nominated_pods_that_ask_for_everything() -> None:
     weight = made.nodes.nominated_weight(pod("other"))
     assert weight is not None
     assert weight.requests.array[made.nodes.resources["memory"], 0] == MOST_AMOUNT
-
-
-def test_more_pods_on_a_port_than_16_bits_count() -> None:
-    ports = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
-    holder = pod("holder", node="node", spec=ports)
-    made = cluster(node("node"))
-    counts = made._state.ports
-    for _ in range(2**15 + 1):
-        counts.count(holder.spec.host_ports, 0, 1, len(made.nodes.alive))
-
-    assert made.nodes.port_conflicts(holder.spec.host_ports, made.nodes.everything)[0]
-    for _ in range(2**15 + 1):
-        counts.count(holder.spec.host_ports, 0, -1, len(made.nodes.alive))

@@ -7,7 +7,9 @@ import numpy as np
 from hypothesis import given
 
 from moorage.cluster import Cluster, Nodes, WhatIf, check
+from moorage.cluster.host_ports import HOST_PORTS, find_taken
 from moorage.cluster.usage import Usage
+from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.objects.container import HostPort
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
@@ -20,6 +22,11 @@ WEB: HostPort = ("0.0.0.0", "TCP", 80)
 def listening(name: str, on: str = "", **asks: int) -> Pod:
     ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
     return pod(name, node=on, spec={"containers": ports}, **asks)
+
+
+def find_taken_rows(of: Nodes, *wanted: HostPort) -> list[bool]:
+    taken: list[bool] = find_taken(of.ledger(HOST_PORTS), wanted)[of.everything].tolist()
+    return taken
 
 
 def requested(of: Nodes, name: str) -> dict[str, int]:
@@ -58,8 +65,8 @@ def test_ports_are_taken_and_freed() -> None:
     what_if.add_pod(listening("q"), 1)
     what_if.remove_pod(listening("p"), 0)
 
-    assert what_if.port_conflicts([WEB], what_if.everything).tolist() == [False, True]
-    assert made.nodes.port_conflicts([WEB], made.nodes.everything).tolist() == [True, False]
+    assert find_taken_rows(what_if, WEB) == [False, True]
+    assert find_taken_rows(made.nodes, WEB) == [True, False]
 
 
 def test_a_port_is_free_once_one_of_its_holders_has_left() -> None:
@@ -67,7 +74,7 @@ def test_a_port_is_free_once_one_of_its_holders_has_left() -> None:
     what_if = WhatIf(made.nodes)
     what_if.remove_pod(listening("p"), 0)
 
-    assert what_if.port_conflicts([WEB], what_if.everything).tolist() == [False]
+    assert find_taken_rows(what_if, WEB) == [False]
 
 
 def test_of_what_is_itself_what_if() -> None:
@@ -79,23 +86,25 @@ def test_of_what_is_itself_what_if() -> None:
 
     assert requested(second, "one")["pods"] == 1
     assert requested(first, "one")["pods"] == 0
-    assert second.port_conflicts([WEB], second.everything).all()
-    assert not first.port_conflicts([WEB], first.everything).any()
+    assert all(find_taken_rows(second, WEB))
+    assert not any(find_taken_rows(first, WEB))
 
 
 def test_many_rows_can_be_shifted_at_once() -> None:
     made = cluster(node("one"), node("two"), node("three"))
     what_if = WhatIf(made.nodes)
-    more = Usage.nothing((len(what_if.requested), 2))
+    for ledger in (EXCLUSIVE_PODS, ORDINARY_PODS):
+        made.nodes.ledger(ledger)
+    more = Usage.nothing(made._state.columns, 2)
     more.requests.array[what_if.resources["cpu"]] = [5, 7]
-    more.coexisting[:] = [[1, 0], [2, 3]]
+    more.counts[:] = [[1, 0], [2, 3]]
     what_if.shift(np.array([2, 0]), more)
 
     assert what_if.requested[what_if.resources["cpu"], :3].tolist() == [7, 0, 5]
-    assert what_if.exclusive_pods[:3].tolist() == [0, 0, 1]
-    assert what_if.ordinary_pods[:3].tolist() == [3, 0, 2]
+    assert what_if.ledger(EXCLUSIVE_PODS).by_key() == {ALL: {2: 1}}
+    assert what_if.ledger(ORDINARY_PODS).by_key() == {ALL: {0: 3, 2: 2}}
     assert not made.nodes.requested.any()
-    assert not made.nodes.ordinary_pods.any()
+    assert not made.nodes.ledger(ORDINARY_PODS).of(ALL)
 
 
 @given(st.lists(nodes(), min_size=1, max_size=4, unique_by=lambda n: n.name), st.data())

@@ -9,6 +9,7 @@ import pytest
 from moorage.documents.errors import ConfigError
 from moorage.engine.actions import BindPod
 from moorage.engine.classes.statistics import DecisionPath
+from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS
 from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS, admit
 from moorage.objects.kinds import Object
 from moorage.objects.pod import PLACED
@@ -356,7 +357,7 @@ def test_an_exclusive_pod_with_its_node_in_the_manifest_takes_no_node_away() -> 
     run = settled(node("n"), bound_around("squatter", "n"), pod("web"))
 
     assert run.node_of("web") == "n"
-    assert run.engine.cluster.nodes.exclusive_pods.sum() == 0
+    assert not run.engine.cluster.nodes.ledger(EXCLUSIVE_PODS).of(ALL)
 
 
 def test_nor_does_one_that_says_it_was_placed() -> None:
@@ -393,7 +394,7 @@ def test_a_namespace_that_becomes_trusted_or_loses_it_is_heard_of() -> None:
 
     run.apply(namespace())
     run.remove(namespace())
-    assert run.engine.cluster.nodes.exclusive_pods.sum() == 0
+    assert not run.engine.cluster.nodes.ledger(EXCLUSIVE_PODS).of(ALL)
 
 
 def test_what_the_scheduler_placed_is_exclusive_after_a_restart() -> None:

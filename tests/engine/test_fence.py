@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from moorage.cluster import Cluster, check
-from moorage.cluster.inventory import Images, PortColumns, VisitOrder
+from moorage.cluster.inventory import Images, VisitOrder
 from moorage.cluster.labels import LabelColumns
+from moorage.cluster.ledger import Ledgers
 from moorage.cluster.pods import PodTable
 from moorage.cluster.standing_terms import StandingTerms
 from moorage.cluster.storage.objects import Storage
@@ -102,7 +103,7 @@ def expect_caught(run: Driver, **caught: int) -> None:
 
 
 POD_PARTS = [
-    (PortColumns, "count"),
+    (Ledgers, "count"),
     (VolumeUse, "count"),
     (StandingTerms, "count"),
     (Tallies, "count"),
@@ -117,8 +118,7 @@ def test_a_pod_that_is_counted_in_part_is_left_out(
 ) -> None:
     run = busy()
     before = run.engine.cluster.nodes.requested[:, 0].tolist()
-    fails = is_rich if owner is not PortColumns else lambda _, ports, *rest: len(ports) > 0
-    Failpoint(monkeypatch, owner, method)(fails, after=after)
+    Failpoint(monkeypatch, owner, method)(is_rich, after=after)
 
     run.apply(rich("one"))
 
@@ -173,7 +173,7 @@ def test_a_node_that_comes_in_part_is_left_out(
     ("item", "owner", "method"),
     [
         (pv("w"), Storage, "put"),
-        (pvc("data", volume="v", size="2Gi"), VolumeUse, "count_volumes"),
+        (pvc("data", volume="v", size="2Gi"), VolumeUse, "count"),
     ],
     ids=["volume", "claim"],
 )

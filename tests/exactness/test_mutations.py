@@ -9,6 +9,7 @@ import pytest
 
 from moorage.cluster import Change, Nodes, RowFacts, Scope, UndeclaredFact
 from moorage.engine.classes.stances import Stances
+from moorage.framework.coexist_ledgers import EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.framework.plugin import Reduction, Rescore
 from moorage.objects.coexist import is_exclusive
 from moorage.objects.pod import Pod
@@ -154,8 +155,8 @@ def test_it_is_seen(mutate: Mutation, seed: int, monkeypatch: Patch) -> None:
 
 #: The same, with exclusive pods.
 AMONG_EXCLUSIVE: dict[str, tuple[Mutation, int]] = {
-    "exclusive pods are not read": (reads_of_coexistence(Change.EXCLUSIVE), 0),
-    "ordinary pods are not read": (reads_of_coexistence(Change.ORDINARY), 0),
+    "exclusive pods are not read": (reads_of_coexistence(EXCLUSIVE_PODS.change), 0),
+    "ordinary pods are not read": (reads_of_coexistence(ORDINARY_PODS.change), 0),
     "policies are not signed": (signs(CoexistPolicy, _nothing), 0),
     "daemonset pods are signed like others": (signs(CoexistPolicy, _exclusive_only), 0),
     "rechecking lets everybody in": (rechecks_kindly(CoexistPolicy), 0),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from moorage.cluster import Change, Cluster, Scope
+from moorage.framework.coexist_ledgers import EXCLUSIVE_PODS, HOLDERS, ORDINARY_PODS
 from moorage.framework.plugin import Plugin
 from moorage.objects.node import HOSTNAME, Node
 from moorage.objects.pod import Pod
@@ -41,6 +42,8 @@ from tests.strategies import (
     storage,
 )
 
+_COEXISTING = EXCLUSIVE_PODS.change | ORDINARY_PODS.change | HOLDERS.change
+
 #: What can be done to a cluster, and the kind of change that tells of it.
 ASPECTS = {
     "labels": Change.LABELS,
@@ -49,10 +52,10 @@ ASPECTS = {
     "allocatable": Change.ALLOCATABLE,
     "images": Change.IMAGES,
     "declared_features": Change.FEATURES,
-    "add pod": Change.PODS | Change.EXCLUSIVE | Change.ORDINARY,
-    "remove pod": Change.PODS | Change.EXCLUSIVE | Change.ORDINARY,
+    "add pod": Change.PODS | _COEXISTING,
+    "remove pod": Change.PODS | _COEXISTING,
     "relabel pod": Change.PODS,
-    "annotate pod": Change.EXCLUSIVE | Change.ORDINARY,
+    "annotate pod": _COEXISTING,
     "nominate": Change.NOMINATED,
     "namespace": Change.NAMESPACES,
     "service": Change.SERVICES,

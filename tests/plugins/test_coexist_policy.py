@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from moorage.cluster import Change, Cluster, WhatIf
+from moorage.framework.coexist_ledgers import EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.framework.status import Code, Rejected
 from moorage.framework.wakeups import Action, Resource
 from moorage.objects.coexist import ANNOTATION, EXCLUSIVE_THERE, OTHERS_THERE, conflict
@@ -187,16 +188,16 @@ def test_what_tells_pods_apart() -> None:
 @pytest.mark.parametrize(
     ("asks", "watched"),
     [
-        pytest.param(pod(), Change.EXCLUSIVE, id="ordinary"),
-        pytest.param(exclusive(), Change.EXCLUSIVE | Change.ORDINARY, id="exclusive"),
+        pytest.param(pod(), EXCLUSIVE_PODS.change, id="ordinary"),
+        pytest.param(exclusive(), EXCLUSIVE_PODS.change | ORDINARY_PODS.change, id="exclusive"),
         pytest.param(daemon(), Change.NONE, id="daemonset"),
-        pytest.param(exclusive_daemon(), Change.ORDINARY, id="exclusive daemonset"),
+        pytest.param(exclusive_daemon(), ORDINARY_PODS.change, id="exclusive daemonset"),
     ],
 )
 def test_a_pod_watches_those_who_can_be_in_its_way(asks: Pod, watched: Change) -> None:
     assert PLUGIN.watch(asks, EMPTY) == watched
     sized = SMALLEST.watch(asks, EMPTY) & Change.ALLOCATABLE
-    assert bool(sized) == bool(watched & Change.ORDINARY)
+    assert bool(sized) == bool(watched & ORDINARY_PODS.change)
 
 
 # Scoring

@@ -11,7 +11,9 @@ import pytest
 from moorage import testing
 from moorage.cluster import Change, NodeView, RowFacts, UndeclaredFact, WhatIf
 from moorage.cluster.facts import FACTS, WRITERS
+from moorage.cluster.host_ports import HOST_PORTS
 from moorage.cluster.view import list_members, see, see_less, see_more, see_row
+from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.framework.plugin import Registry
 from moorage.plugins import REGISTRY
 from moorage.plugins.disk_io.disk_io_resource import DISK_IO
@@ -66,7 +68,8 @@ def test_every_public_member_of_nodes_belongs_to_a_fact() -> None:
         (Change.NAMESPACES, lambda view: view.workloads.namespace_labels("default")),
         (Change.CLASSES, lambda view: view.devices.classes),
         (Change.STORAGE, lambda view: view.storage.claim("default/c")),
-        (Change.PORTS, lambda view: view.ports.conflicting),
+        (Change.PORTS, lambda view: view.ledger(HOST_PORTS)),
+        (Change.NOMINATED, lambda view: view.nominated(HOST_PORTS)),
         (Change.LABELS, lambda view: view.derived.get("a", lambda: view.label("disk"))),
         (Change.NOMINATED, lambda view: bool(view.nominations)),
     ],
@@ -88,6 +91,29 @@ def test_an_extended_resource_is_declared_by_its_type() -> None:
         see(Reader(Change.EXTENDED & ~kind), made).extended.columns(DISK_IO)
     with pytest.raises(UndeclaredFact):
         _ = see(Reader(Change.LABELS), made).extended
+
+
+def test_a_ledger_is_declared_by_its_change() -> None:
+    view = seen(ORDINARY_PODS.change)
+
+    assert view.ledger(ORDINARY_PODS).of(ALL) == {0: 1}
+    assert not view.nominated(ORDINARY_PODS).of(ALL)
+    for read in (view.ledger, view.nominated):
+        with pytest.raises(UndeclaredFact, match=r"\(ExclusivePods\), a fact of LEDGER.change"):
+            read(EXCLUSIVE_PODS)
+    with pytest.raises(UndeclaredFact, match=r"\(OrdinaryPods\)"):
+        seen(Change.EXTENDED | Change.PORTS).ledger(ORDINARY_PODS)
+    with pytest.raises(UndeclaredFact, match=r"view.ledger, .* or LEDGER.change: its `reads` are"):
+        _ = seen(Change.EXTENDED | Change.PODS).ledger
+
+
+def test_a_what_if_shows_what_its_ledgers_would_be() -> None:
+    made, plugin = testing.cluster(testing.node("a")), Reader(ORDINARY_PODS.change)
+    what_if = WhatIf(made.nodes)
+    what_if.add_pod(testing.pod("p"), 0)
+
+    assert see(plugin, what_if).ledger(ORDINARY_PODS).of(ALL) == {0: 1}
+    assert not see(plugin, made.nodes).ledger(ORDINARY_PODS).of(ALL)
 
 
 def test_versions_of_objects_are_no_facts() -> None:

@@ -23,6 +23,7 @@ import moorage
 from moorage.cluster import Nodes
 from moorage.cluster.extended import ExtendedView
 from moorage.engine import Engine
+from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, HOLDERS
 from moorage.framework.profile import Profile
 from moorage.framework.series import Counts, Histogram, Metric, Series
 from moorage.framework.status import PluginError
@@ -161,7 +162,8 @@ class Metrics:
         yield Counts(table.QUEUE_INCOMING_ENTITIES, queue.incoming_entities.items())
         kept = cluster.nodes.kept_room
         yield Counts(table.KEPT_NODES, [((), 0 if kept is None else len(kept.nodes))])
-        yield Counts(table.EXCLUSIVE_PODS, [((), int(cluster.nodes.exclusive_pods.sum()))])
+        exclusive = cluster.nodes.ledger(EXCLUSIVE_PODS).column(ALL)
+        yield Counts(table.EXCLUSIVE_PODS, [((), int(exclusive.sum()))])
         yield from _of_exclusive_nodes(cluster.nodes)
         yield _of_extended_resources(cluster.extended)
 
@@ -229,8 +231,9 @@ def _blames(waiting: Iterable[Entity]) -> Iterator[tuple[str, str]]:
 def _of_exclusive_nodes(nodes: Nodes) -> Iterator[Counts]:
     """Yields how many nodes exclusive pods hold, by namespace, and what is not requested there."""
     held, unrequested = Counts(table.EXCLUSIVE_NODES), Counts(table.STRANDED_RESOURCES)
-    for namespace in sorted(nodes.exclusive_namespaces):
-        rows = list(nodes.exclusive_rows(namespace))
+    holders = nodes.ledger(HOLDERS)
+    for namespace in sorted(holders):
+        rows = list(holders.of(namespace))
         held.add((namespace,), len(rows))
         for resource, per_unit in ((CPU, 1000), (MEMORY, 1)):
             at = nodes.resources[resource]

@@ -20,6 +20,7 @@ from .extended.contract import (
 )
 from .extended.informers import Informer
 from .facts import UndeclaredFact
+from .ledger import Counts, Ledger, RowCounts
 from .nodes import Mask, Nodes, NodeView, Rows
 from .tally import PodMatch, Tally
 from .view import View
@@ -33,17 +34,20 @@ __all__ = [
     "Change",
     "ChangeLog",
     "Cluster",
+    "Counts",
     "ExtendedCache",
     "ExtendedResource",
     "Figures",
     "Handle",
     "HandleRegistry",
     "Informer",
+    "Ledger",
     "Mask",
     "NodeView",
     "Nodes",
     "ObjectPerNode",
     "PodMatch",
+    "RowCounts",
     "RowFacts",
     "Rows",
     "Scope",

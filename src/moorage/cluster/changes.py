@@ -47,31 +47,29 @@ class Change(IntFlag):
     #: A pod with affinity terms of its own came or went.
     TERMS = 1 << 15
     ANNOTATIONS = 1 << 16
-    #: A pod that tolerates no others came or went, or its nomination began or ended.
-    EXCLUSIVE = 1 << 17
-    #: A pod came or went that is neither of a daemonset nor static.
-    ORDINARY = 1 << 18
     #: Devices were published, changed or withdrawn.
-    SLICES = 1 << 19
+    SLICES = 1 << 17
     #: Devices were given to a claim or given back.
-    CLAIMS = 1 << 20
+    CLAIMS = 1 << 18
     #: A class of devices changed.
-    CLASSES = 1 << 21
+    CLASSES = 1 << 19
     #: The conditions of a node.
-    CONDITIONS = 1 << 22
+    CONDITIONS = 1 << 20
     #: The annotations of a pod that runs.
-    POD_ANNOTATIONS = 1 << 23
+    POD_ANNOTATIONS = 1 << 21
     #: The status of a pod that runs: phase, conditions, start, granted resources.
-    POD_STATUS = 1 << 24
-    BUDGETS = 1 << 25
+    POD_STATUS = 1 << 22
+    BUDGETS = 1 << 23
     #: Room is kept for a gang, or is kept no longer.
-    KEPT_ROOM = 1 << 26
+    KEPT_ROOM = 1 << 24
     #: Claims, volumes, classes and drivers themselves, whether pods use them or not.
-    STORAGE = 1 << 27
+    STORAGE = 1 << 25
 
     NONE = 0
+    #: The kinds of the ledgers that plugins bring along, one each.
+    LEDGERS = (1 << 34) - (1 << 26)
     #: The kinds that extended resources add, one per type.
-    EXTENDED = (1 << 62) - (1 << 32)
+    EXTENDED = (1 << 62) - (1 << 34)
     ALL = (1 << 62) - 1
 
 

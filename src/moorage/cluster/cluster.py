@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set as AbstractSet
+from functools import partial
 
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
@@ -21,11 +22,14 @@ from .nodes import Nodes
 from .pod_groups import KnownGroups
 from .pod_rows import attach_pod, detach_pod, replace_pod
 from .state import make_state
+from .storage.use import USED_STORAGE
 from .storage.writer import OBJECT_CHANGE, StorageWriter
-from .usage import RETOLD, counts_alike, find_retold, nomination_change, pod_change
+from .usage import RETOLD, counts_alike, find_retold
 
 # The kinds of change that `NodeDerived` depends on.
 _DERIVED_FROM = int(Change.LABELS | Change.TAINTS | Change.MEMBERSHIP)
+
+_NOMINATED = int(Change.NOMINATED)
 
 
 class UnknownNode(LookupError):
@@ -76,7 +80,7 @@ class Cluster:
         node = self.nodes.node(row)
         pods = dict(self._state.pods[row])
         for pod in pods.values():
-            detach_pod(self.nodes, self._state, pod, row, pod_change(pod))
+            detach_pod(self.nodes, self._state, pod, row)
         if pods:
             self._on_unknown_nodes[name] = pods
         for pod in self._state.nominations.on(name).values():
@@ -103,7 +107,7 @@ class Cluster:
         self._state.devices.join(node.name)
         self._note_membership(row)
         for pod in self._on_unknown_nodes.pop(node.name, {}).values():
-            attach_pod(self.nodes, self._state, pod, row, pod_change(pod))
+            attach_pod(self.nodes, self._state, pod, row)
         for pod in self._state.nominations.on(node.name).values():
             self._count_nominated(pod, node.name, 1)
 
@@ -122,10 +126,10 @@ class Cluster:
         # Pods are counted in the domains of their node: they leave the old ones and enter the new.
         pods = list(self._state.pods[row].values())
         for pod in pods:
-            detach_pod(self.nodes, self._state, pod, row, pod_change(pod))
+            detach_pod(self.nodes, self._state, pod, row)
         self._state.labels.set_row(row, before.labels, node.labels)
         for pod in pods:
-            attach_pod(self.nodes, self._state, pod, row, pod_change(pod))
+            attach_pod(self.nodes, self._state, pod, row)
         self._state.order.move(row, node.zone)
         self._state.devices.relabel()
         return Change.LABELS
@@ -183,7 +187,7 @@ class Cluster:
         if state.devices.claims.decisions:
             state.devices.end_decision(uid)
         if known is not None:
-            if counts_alike(known, pod):
+            if counts_alike(known, pod, state.columns):
                 self._replace(pod)
                 return known
             self._displace(known)
@@ -336,7 +340,10 @@ class Cluster:
 
     def make_empty(self) -> Cluster:
         """Returns a cluster without objects that counts as this one does."""
-        return Cluster(self.extended.handles, self.groups.links, self._state.devices.reading)
+        made = Cluster(self.extended.handles, self.groups.links, self._state.devices.reading)
+        for ledger in self._state.columns.ledgers:
+            made.nodes.ledger(ledger)
+        return made
 
     def adopt(self, other: Cluster) -> None:
         """Replaces the objects and counts of this cluster with those of another."""
@@ -370,7 +377,12 @@ class Cluster:
     def _storage_writer(self) -> StorageWriter:
         state = self._state
         return StorageWriter(
-            state.storage, state.volume_use, state.csi_nodes, state.rows, self._note
+            state.storage,
+            state.volume_use,
+            state.csi_nodes,
+            state.rows,
+            partial(state.find_pods, USED_STORAGE),
+            self._note,
         )
 
     def _place(self, pod: Pod) -> None:
@@ -383,9 +395,7 @@ class Cluster:
         if row is None:
             self._on_unknown_nodes.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
-            kinds = pod_change(pod)
-            attach_pod(self.nodes, self._state, pod, row, kinds)
-            self._note_pod(pod, row, kinds)
+            self._note_pod(pod, row, attach_pod(self.nodes, self._state, pod, row))
 
     def _displace(self, pod: Pod) -> None:
         del self._pods[pod.uid]
@@ -395,9 +405,7 @@ class Cluster:
         if row is None:
             self._drop_from_unknown(pod)
         else:
-            kinds = pod_change(pod)
-            detach_pod(self.nodes, self._state, pod, row, kinds)
-            self._note_pod(pod, row, kinds)
+            self._note_pod(pod, row, detach_pod(self.nodes, self._state, pod, row))
 
     def _note_pod(self, pod: Pod, row: int, kinds: int) -> None:
         """Notes what a pod that came or went changes on its row."""
@@ -434,8 +442,7 @@ class Cluster:
         """Rebuilds what is kept by the position of a resource, because positions have changed."""
         state = self._state
         state.facts.clear()
-        state.pod_table = None
-        state.nominations.recount(state.rows, state.columns)
+        state.widen()
         self.nodes.refresh()
         self._note(EVERYWHERE, Change.ALLOCATABLE | Change.REQUESTED)
 
@@ -468,8 +475,9 @@ class Cluster:
         row = self._state.rows.get(node_name)
         if row is not None:
             self._state.nominations.count(pod, row, amount, self._state.columns)
+            kinds = self._state.columns.nominated.count(pod, row, amount)
             # It changes no sum of the row, so the facts of the row stay valid.
-            self.changes.note(row, nomination_change(pod))
+            self.changes.note(row, _NOMINATED | kinds)
 
 
 def _workload_change(item: Namespace | SelectingObject) -> Change:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.objects.coexist import GROUP, group_of, is_exclusive, is_ordinary
-from moorage.objects.pod import Pod
 from moorage.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 from .arrays import Sums, grow_to
-from .changes import Change
+from .ledger import FindPods, Ledgers
 
 #: Resources that every node has a column for, in this order.
 FIRST_CLASS = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
@@ -26,111 +23,16 @@ NONZERO = {CPU: NONZERO_CPU, MEMORY: NONZERO_MEMORY}
 
 _FIRST_CAPACITY = 64
 
-V = TypeVar("V")
-
-
-#: The two places of `CoexistingPods.counts`.
-EXCLUSIVE_PODS, ORDINARY_PODS = 0, 1
-
-# Plain integers: combining flags of an enum takes many times as long.
-_EXCLUSIVE, _ORDINARY = int(Change.EXCLUSIVE), int(Change.ORDINARY)
-
-
-def coexistence_change(pod: Pod) -> int:
-    """Returns what a pod that comes or goes changes in the counts of `CoexistingPods`."""
-    if pod.owner is None and not pod.annotations and not pod.spec.coexist_policy:
-        # Most pods of a benchmark and many of a cluster: nothing needs to be looked up.
-        return _ORDINARY
-    kinds = _EXCLUSIVE if is_exclusive(pod) else 0
-    return kinds | _ORDINARY if is_ordinary(pod) else kinds
-
-
-class CoexistingPods:
-    """The counts for the coexist policy: how many pods of a row tolerate others, and which.
-
-    Pods are counted whether the feature gate is on or off; the gate decides who reads the counts.
-    """
-
-    def __init__(self, counts: NDArray[np.int32]) -> None:
-        self.show(counts)
-        #: By coexist group and row, how many of these are its members.
-        self.groups: dict[str, dict[int, tuple[int, int]]] = {}
-        #: By namespace and row, how many of the exclusive ones are its pods.
-        self.holders: dict[str, dict[int, int]] = {}
-        self._is_copy = False
-
-    def show(self, counts: NDArray[np.int32]) -> None:
-        """Counts in these arrays from now on."""
-        #: int32[exclusive or ordinary, row]
-        self.counts = counts
-        # Single numbers are read and written faster so.
-        self._exclusive: memoryview[int] = memoryview(counts[EXCLUSIVE_PODS])
-        self._ordinary: memoryview[int] = memoryview(counts[ORDINARY_PODS])
-
-    @property
-    def exclusive(self) -> NDArray[np.int32]:
-        """How many pods of each row tolerate no others."""
-        return self.counts[EXCLUSIVE_PODS]
-
-    @property
-    def ordinary(self) -> NDArray[np.int32]:
-        """How many pods of each row are neither a daemonset's nor static."""
-        return self.counts[ORDINARY_PODS]
-
-    def count(self, pod: Pod, row: int, amount: int, kinds: int) -> None:
-        """Counts a pod that came to (1) or left (-1) a row; `kinds` is its `coexistence_change`."""
-        if kinds & _EXCLUSIVE:
-            self._exclusive[row] += amount
-            rows = self.holders.get(pod.namespace)
-            if not rows or self._is_copy:
-                rows = self._writable(self.holders, pod.namespace)
-            held = rows[row] = rows.get(row, 0) + amount
-            if not held:
-                self._let_go(pod.namespace, rows, row)
-        if kinds & _ORDINARY:
-            self._ordinary[row] += amount
-        if GROUP in pod.annotations:
-            self._join(pod, row, amount, kinds)
-
-    def _let_go(self, namespace: str, rows: dict[int, int], row: int) -> None:
-        """Removes a row that has no exclusive pods of a namespace any more."""
-        del rows[row]
-        if not rows:
-            del self.holders[namespace]
-
-    def _join(self, pod: Pod, row: int, amount: int, kinds: int) -> None:
-        group = group_of(pod)
-        if group is None:
-            return
-        rows = self._writable(self.groups, group)
-        exclusive, ordinary = rows.get(row, (0, 0))
-        exclusive += amount * bool(kinds & _EXCLUSIVE)
-        ordinary += amount * bool(kinds & _ORDINARY)
-        rows[row] = exclusive, ordinary
-        if not (exclusive or ordinary):
-            del rows[row]
-        if not rows:
-            del self.groups[group]
-
-    def _writable(self, kept: dict[str, dict[int, V]], key: str) -> dict[int, V]:
-        rows = kept.get(key, {})
-        if self._is_copy or not rows:
-            rows = kept[key] = dict(rows)
-        return rows
-
-    def copy(self) -> CoexistingPods:
-        """Returns one that can be changed without changing this one."""
-        other = CoexistingPods(self.counts.copy())
-        other.groups, other.holders = dict(self.groups), dict(self.holders)
-        other._is_copy = True
-        return other
-
 
 class Columns:
     """One place per row in every array; rows of nodes that are gone hold zeros."""
 
-    def __init__(self) -> None:
+    def __init__(self, placed: FindPods, nominated: FindPods, widened: Callable[[], None]) -> None:
+        """`placed` and `nominated` return pods. `widened` is called when ledgers add columns."""
         self.capacity = _FIRST_CAPACITY
+        #: What the pods that run on a row count for, and those that are nominated to it.
+        self.ledgers = Ledgers(placed, self.capacity, widened)
+        self.nominated = Ledgers(nominated, self.capacity)
         #: The place of each resource that some node offers.
         self.resources: dict[str, int] = {name: at for at, name in enumerate(FIRST_CLASS)}
         #: How many places there are; those of resources that nobody offers any more are free.
@@ -151,7 +53,6 @@ class Columns:
         self.requested = Sums(self._per_resource())
         #: int64[cpu or memory, row]
         self.nonzero_requested = Sums.zeros((2, self.capacity))
-        self.coexisting = CoexistingPods(np.zeros((2, self.capacity), np.int32))
 
     def offer(self, names: Iterable[str]) -> None:
         """Notes that one more row offers these resources; new ones get a position."""
@@ -214,7 +115,8 @@ class Columns:
         self.allocatable = grow_to(self.allocatable, self.capacity)
         self.requested.grow(self.capacity)
         self.nonzero_requested.grow(self.capacity)
-        self.coexisting.show(grow_to(self.coexisting.counts, self.capacity))
+        self.ledgers.grow(self.capacity)
+        self.nominated.grow(self.capacity)
         return True
 
     def clear(self, row: int) -> None:

@@ -33,6 +33,8 @@ def _fact(change: Change, members: str) -> Fact:
 #: What runs the filters of other plugins, on rows that only would be: for post-filters that evict.
 WHOLE = Change(1 << 62)
 
+_LEDGERS = tuple(Change(1 << at) for at in range(62) if Change.LEDGERS >> at & 1)
+
 _OF_RESOURCES = "resources resource resources_version"
 
 _OF_DEVICES = """
@@ -66,7 +68,6 @@ FACTS: tuple[Fact, ...] = (
     _fact(Change.TAINTS, "taint_sets taints node.taints"),
     _fact(Change.UNSCHEDULABLE, "unschedulable node.unschedulable"),
     _fact(Change.IMAGES, "image node.images"),
-    _fact(Change.PORTS, "ports.conflicting port_conflicts"),
     # The labels that matter are those that a selector of some pod reads.
     _fact(
         Change.PODS,
@@ -77,14 +78,13 @@ FACTS: tuple[Fact, ...] = (
     _fact(
         Change.VOLUMES,
         """
-        storage volume_use.attached volume_use.conflicting_rows volume_use.is_used
-        volume_use.most_attached volume_use.volumes
+        storage volume_use.attached volume_use.most_attached volume_use.volumes
         """,
     ),
     _fact(Change.STORAGE, "storage csi_nodes"),
     _fact(Change.ATTACH_LIMITS, "csi_nodes"),
     _fact(Change.FEATURES, "feature_sets features node.declared_features"),
-    _fact(Change.NOMINATED, "nominations nominated_weight"),
+    _fact(Change.NOMINATED, "nominations nominated_weight nominated"),
     _fact(
         Change.NAMESPACES,
         "workloads.namespace_labels workloads.namespaces_matching workloads.namespaces",
@@ -95,20 +95,13 @@ FACTS: tuple[Fact, ...] = (
     _fact(Change.TERMS, "standing"),
     _fact(Change.ANNOTATIONS, "node.annotations"),
     _fact(Change.CONDITIONS, "node.conditions"),
-    _fact(
-        Change.EXCLUSIVE,
-        """
-        exclusive_pods exclusive_rows exclusive_namespaces coexist_group
-        nominations.exclusive_count
-        """,
-    ),
-    _fact(Change.ORDINARY, "ordinary_pods coexist_group"),
     _fact(Change.SLICES, _OF_DEVICES),
     # The groups and the nominations of pods whose claims have devices in flight.
     _fact(Change.CLAIMS, f"{_OF_DEVICES} devices.claims groups nominations.node_of"),
     _fact(Change.CLASSES, "devices.classes"),
-    # Each type has a kind of its own.
+    # Each type has a kind of its own, and so has each ledger: views look at it when one is read.
     _fact(Change.EXTENDED, "extended"),
+    *(_fact(kind, "ledger nominated") for kind in (Change.PORTS, Change.VOLUMES, *_LEDGERS)),
     _fact(Change.KEPT_ROOM, "kept_room groups"),
     _fact(
         WHOLE,
@@ -140,15 +133,18 @@ def find_members(kinds: int) -> frozenset[str]:
     return frozenset[str]().union(*shown)
 
 
-def refuse(plugin: str, member: str, kinds: int) -> UndeclaredFact:
-    """Returns the error of a plugin that declares some kinds and looks for something else."""
+def refuse(plugin: str, member: str, kinds: int, of: str = "") -> UndeclaredFact:
+    """Returns the error of a plugin that declares some kinds and looks for something else.
+
+    `of` names the kinds of the fact that the plugin looks for, where `FACTS` does not.
+    """
     writes = WRITERS.get(member)
     if writes is not None:
         declare = f"`writes = Change.{writes.name}` lets `reserve`, `unreserve` and `prepare`"
         return UndeclaredFact(f"{plugin} may not write view.{member}: {declare}")
     what = member if member.startswith(_ITEMS) else f"view.{member}"
     facts = (fact for fact in FACTS if fact.change is not WHOLE and _shows(fact, member))
-    of = " or ".join(dict.fromkeys(name_kinds(int(fact.change)) for fact in facts))
+    of = of or " or ".join(dict.fromkeys(name_kinds(int(fact.change)) for fact in facts))
     if not of:
         return UndeclaredFact(f"{plugin} reads {what}, which is not for plugins")
     said = f"its `reads` are {name_kinds(kinds)}"
@@ -167,6 +163,8 @@ def name_kinds(kinds: int) -> str:
     names = [f"Change.{each.name}" for each in Change if each & ~kinds == 0]
     if kinds & int(Change.EXTENDED):
         names.append("Change.EXTENDED")
+    if kinds & int(Change.LEDGERS):
+        names.append("LEDGER.change")
     return " | ".join(names) or "Change.NONE"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.objects.coexist import GROUP, group_of
-from moorage.objects.container import HostPort
 from moorage.objects.device import NodeChoice
 from moorage.objects.node import Node
 from moorage.objects.node_selector import Malformed, NodeRequirement, NodeTerm
@@ -29,6 +28,7 @@ from .extended.resources import ExtendedView
 from .inventory import Image
 from .kept_room import KeptRoom
 from .labels import ABSENT, LabelColumn, Vocabulary
+from .ledger import Counts, K, Ledger, LedgerLayer, Ledgers
 from .pod_groups import KnownGroups
 from .pods import LesserPods, NominatedPods, PodTable
 from .standing_terms import StandingTerm, TermKind
@@ -85,7 +85,6 @@ class Nodes:
         """Takes the views of arrays anew; the cluster calls it when it replaced some."""
         columns = self._state.columns
         self._requested, self._nonzero = columns.requested, columns.nonzero_requested
-        self._coexisting = columns.coexisting
         self.alive = freeze(columns.alive)
         self.unschedulable = freeze(columns.unschedulable)
         self.taint_sets = freeze(columns.taint_sets)
@@ -100,10 +99,7 @@ class Nodes:
         self.requested = freeze(columns.requested.array)
         #: int64[cpu or memory, row]
         self.nonzero_requested = freeze(columns.nonzero_requested.array)
-        #: How many pods tolerate no others, and how many are neither a daemonset's nor static.
-        self.exclusive_pods = freeze(columns.coexisting.exclusive)
-        self.ordinary_pods = freeze(columns.coexisting.ordinary)
-        self.ports = self._state.ports
+        self._ledgers: Ledgers | LedgerLayer = columns.ledgers
         self.volume_use = self._state.volume_use
         #: What plugins keep of nodes: extended resources by type.
         self.extended: ExtendedView = self._state.extended
@@ -221,19 +217,6 @@ class Nodes:
             sorted([label for label in labels.items() if label[0] in read or label[0] in own])
         )
 
-    def coexist_group(self, group: str) -> Mapping[int, tuple[int, int]]:
-        """Returns per row how many members of a coexist group are exclusive and ordinary."""
-        return self._coexisting.groups.get(group, {})
-
-    def exclusive_rows(self, namespace: str) -> Mapping[int, int]:
-        """Returns where exclusive pods of a namespace are, and how many."""
-        return self._coexisting.holders.get(namespace, {})
-
-    @property
-    def exclusive_namespaces(self) -> Collection[str]:
-        """The namespaces that have exclusive pods on nodes."""
-        return self._coexisting.holders.keys()
-
     @property
     def labels_version(self) -> int:
         """A number that changes when `labels_that_matter` may change."""
@@ -263,7 +246,7 @@ class Nodes:
             return weight
         own = nominations.on(self.name(row))[pod.uid]
         weight = weight.copy()
-        weight.count(own, row, -1, columns.resources)
+        weight.count(own, row, -1, columns)
         return weight
 
     def view(self, row: int) -> NodeView:
@@ -301,15 +284,15 @@ class Nodes:
             return None
         return image, image.present(self._state.columns.capacity)
 
-    def port_conflicts(self, wanted: Iterable[HostPort], rows: Rows) -> Mask:
-        """Returns where any of the ports is taken."""
-        taken = self.nothing(rows)
-        for port in wanted:
-            for users in self.ports.conflicting(port):
-                taken |= users.on(rows, len(self.alive))
-        return taken
-
     # Counts of pods
+
+    def ledger(self, ledger: Ledger[K]) -> Counts[K]:
+        """Returns what the pods of each row count for in a ledger."""
+        return self._ledgers.of(ledger)
+
+    def nominated(self, ledger: Ledger[K]) -> Counts[K]:
+        """Returns what the pods that are nominated to each row count for in a ledger."""
+        return self._state.columns.nominated.of(ledger)
 
     def tally(self, match: PodMatch) -> Tally:
         """Returns the running count of the pods that match."""

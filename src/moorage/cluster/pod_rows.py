@@ -6,27 +6,29 @@ from moorage.objects.pod import Pod
 
 from .nodes import Nodes
 from .state import State
-from .usage import count_requests
+from .usage import count_requests, template_change
 
 
-def attach_pod(nodes: Nodes, state: State, pod: Pod, row: int, kinds: int) -> None:
-    """Puts a pod on a row; `kinds` is its `pod_change`."""
+def attach_pod(nodes: Nodes, state: State, pod: Pod, row: int) -> int:
+    """Puts a pod on a row; returns the kinds of change there."""
     state.pods[row][pod.uid] = pod
-    _count(nodes, state, pod, row, 1, kinds)
+    kinds = _count(nodes, state, pod, row, 1)
     if state.extended.is_used:
         state.extended.add_pod(pod, row)
     if state.pod_table is not None:
         state.pod_table.add(pod, row)
+    return kinds
 
 
-def detach_pod(nodes: Nodes, state: State, pod: Pod, row: int, kinds: int) -> None:
-    """Removes a pod from a row; it is still known."""
+def detach_pod(nodes: Nodes, state: State, pod: Pod, row: int) -> int:
+    """Removes a pod from a row; it is still known. Returns the kinds of change there."""
     if state.extended.is_used:
         state.extended.remove_pod(pod, row)
     del state.pods[row][pod.uid]
-    _count(nodes, state, pod, row, -1, kinds)
+    kinds = _count(nodes, state, pod, row, -1)
     if state.pod_table is not None:
         state.pod_table.remove(pod)
+    return kinds
 
 
 def replace_pod(state: State, known: Pod, pod: Pod, row: int) -> None:
@@ -38,15 +40,14 @@ def replace_pod(state: State, known: Pod, pod: Pod, row: int) -> None:
         state.pod_table.replace(pod)
 
 
-def _count(nodes: Nodes, state: State, pod: Pod, row: int, amount: int, kinds: int) -> None:
+def _count(nodes: Nodes, state: State, pod: Pod, row: int, amount: int) -> int:
     columns, held = state.columns, pod.held
     count_requests(columns, state.facts.get(row) or nodes.facts(row), held, amount)
-    if pod.spec.host_ports:
-        state.ports.count(pod.spec.host_ports, row, amount, columns.capacity)
+    kinds = template_change(pod.spec) | columns.ledgers.count(pod, row, amount)
     if pod.spec.volumes:
         state.volume_use.count(pod, row, amount)
     if pod.spec.affinity is not None:
         state.standing.count(pod, row, amount, nodes.label)
-    columns.coexisting.count(pod, row, amount, kinds)
     if state.tallies.are_there:
         state.tallies.count(pod, row, amount)
+    return kinds

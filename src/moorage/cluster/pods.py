@@ -11,11 +11,10 @@ from itertools import chain, count, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.objects.coexist import is_exclusive
 from moorage.objects.pod import Pod
 
 from .arrays import grow_to
-from .columns import Columns, coexistence_change
+from .columns import Columns
 from .usage import Usage
 
 # Pods start once, so that few of them do between two looks.
@@ -230,7 +229,7 @@ class PodTable:
             self._order[slot] = self._arrivals
             self._arrivals += 1
             self._usage.clear(slot)
-            self._usage.count(pod, slot, 1, self._columns.resources)
+            self._usage.count(pod, slot, 1, self._columns)
             self._describe(pod, slot)
         self._new.clear()
 
@@ -247,7 +246,7 @@ class PodTable:
 
     def _widen(self) -> None:
         """Makes room for resources and slots that came after the table."""
-        self._usage = self._usage.fit((len(self._columns.requested.array), len(self._rows)))
+        self._usage = self._usage.fit(self._columns, len(self._rows))
 
     def _grow(self, length: int) -> None:
         if length > len(self._rows):
@@ -264,20 +263,20 @@ class PodTable:
 
 def _add_up(pods: Sequence[Pod], columns: Columns) -> Usage:
     """Returns what many pods take, computed once for all pods of a template."""
-    kinds: dict[tuple[int, int, int], int] = {}
+    kinds: dict[tuple[object, ...], int] = {}
     first: list[Pod] = []
     of_pod: list[int] = []
     for pod in pods:
         granted = id(pod.status) if pod.status.sizes else 0
-        key = id(pod.spec), granted, coexistence_change(pod)
+        key = id(pod.spec), granted, columns.ledgers.weigh(pod)
         kind = kinds.get(key)
         if kind is None:
             kind = kinds[key] = len(first)
             first.append(pod)
         of_pod.append(kind)
-    usage = Usage.nothing((len(columns.requested.array), len(first)))
+    usage = Usage.nothing(columns, len(first))
     for kind, pod in enumerate(first):
-        usage.count(pod, kind, 1, columns.resources)
+        usage.count(pod, kind, 1, columns)
     return usage.at(np.array(of_pod, np.intp))
 
 
@@ -296,8 +295,6 @@ class NominatedPods:
         #: What nominated pods will take, per row, by their priority; and how many of them count.
         self._levels: dict[int, Usage] = {}
         self._counted: dict[int, int] = {}
-        #: How many of the pods tolerate no others.
-        self.exclusive_count = 0
         #: Whether there is any: every decision looks at it.
         self.are_there = False
 
@@ -318,11 +315,10 @@ class NominatedPods:
 
     def weight(self, priority: int, columns: Columns) -> Usage | None:
         """Returns what pods of at least a priority will take, per row; None if there are none."""
-        shape = columns.requested.array.shape
         total: Usage | None = None
         for level_priority, level in self._levels.items():
             if level_priority >= priority:
-                level = level.fit(shape)
+                level = level.fit(columns, columns.capacity)
                 total = level if total is None else total + level
         return total
 
@@ -333,7 +329,6 @@ class Nominations(NominatedPods):
     def put(self, pod: Pod, node_name: str) -> None:
         self._node_of[pod.uid] = node_name
         self._pods_on.setdefault(node_name, {})[pod.uid] = pod
-        self.exclusive_count += is_exclusive(pod)
         self.are_there = True
 
     def drop(self, uid: str) -> Pod | None:
@@ -345,27 +340,24 @@ class Nominations(NominatedPods):
         pod = pods.pop(uid)
         if not pods:
             del self._pods_on[node_name]
-        self.exclusive_count -= is_exclusive(pod)
         self.are_there = bool(self._node_of)
         return pod
 
     def count(self, pod: Pod, row: int, amount: int, columns: Columns) -> None:
         """Counts a nomination to a row that began (1) or ended (-1)."""
-        shape, priority = columns.requested.array.shape, pod.priority
-        level = self._levels.get(priority)
-        level = Usage.nothing(shape) if level is None else level.fit(shape)
-        level.count(pod, row, amount, columns.resources)
+        priority, places = pod.priority, columns.capacity
+        level = self._levels.get(priority) or Usage.nothing(columns, places)
+        level = level.fit(columns, places)
+        level.count(pod, row, amount, columns)
         counted = self._counted.get(priority, 0) + amount
         if counted:
             self._levels[priority], self._counted[priority] = level, counted
         else:
             del self._levels[priority], self._counted[priority]
 
-    def recount(self, rows: Mapping[str, int], columns: Columns) -> None:
-        """Counts all anew, because a resource got or lost its column."""
+    def recount(self, nominated: Iterable[tuple[int, Pod]], columns: Columns) -> None:
+        """Counts all again, because a resource or a ledger got or lost its columns."""
         self._levels.clear()
         self._counted.clear()
-        for node_name, pods in self._pods_on.items():
-            if node_name in rows:
-                for pod in pods.values():
-                    self.count(pod, rows[node_name], 1, columns)
+        for row, pod in nominated:
+            self.count(pod, row, 1, columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 
 from moorage.objects.node import Node
@@ -17,15 +17,17 @@ from .devices.devices import Devices
 from .devices.slice_reading import SliceReading
 from .extended.contract import HandleRegistry
 from .extended.resources import ExtendedResources
-from .inventory import Images, PortColumns, VisitOrder
+from .host_ports import HOST_PORTS
+from .inventory import Images, VisitOrder
 from .kept_room import KeptRoom
 from .label_index import LabelKeys
 from .labels import LabelColumns, Vocabulary
+from .ledger import K, Ledger
 from .pod_groups import PodGroups
 from .pods import Nominations, PodTable
 from .standing_terms import StandingTerms
 from .storage.objects import Storage
-from .storage.use import CSINodeColumns, VolumeUse
+from .storage.use import USED_STORAGE, CSINodeColumns, VolumeUse
 from .storage.writer import OBJECT_CHANGE
 from .tally import Tallies
 from .workloads import Workloads
@@ -43,7 +45,6 @@ class State:
     taints: Vocabulary[tuple[Taint, ...]]
     features: Vocabulary[frozenset[str]]
     resource_names: Vocabulary[frozenset[str]]
-    ports: PortColumns
     images: Images
     tallies: Tallies
     standing: StandingTerms
@@ -70,6 +71,30 @@ class State:
         for row, pods in enumerate(self.pods):
             for pod in pods.values():
                 yield row, pod
+
+    @property
+    def nominated(self) -> Iterator[tuple[int, Pod]]:
+        """Every pod that is nominated to a node, with its row."""
+        for name, pods in self.nominations:
+            row = self.rows.get(name)
+            if row is not None:
+                for pod in pods.values():
+                    yield row, pod
+
+    def find_pods(self, ledger: Ledger[K], keys: Set[K]) -> list[tuple[Pod, int]]:
+        """Returns the pods that count for any of some keys, each with its row."""
+        counts = self.columns.ledgers.of(ledger)
+        return [
+            (pod, row)
+            for row in {row: None for key in keys for row in counts.of(key)}
+            for pod in self.pods[row].values()
+            if any(key in keys for key, _ in ledger.entries(pod))
+        ]
+
+    def widen(self) -> None:
+        """Counts again what has a place per resource and column, because there are others now."""
+        self.pod_table = None
+        self.nominations.recount(self.nominated, self.columns)
 
     def grow(self) -> None:
         """Makes room for as many rows as the columns have."""
@@ -101,7 +126,8 @@ def make_state(
     note: Callable[[int, int], None],
 ) -> State:
     """Makes the state of a cluster without nodes; `note` is told which row changed, and how."""
-    columns, label_keys = Columns(), LabelKeys()
+    columns = Columns(lambda: state.placed, lambda: state.nominated, lambda: state.widen())
+    label_keys = LabelKeys()
     capacity = columns.capacity
     rows: dict[str, int] = {}
     pods: list[dict[str, Pod]] = []
@@ -115,7 +141,6 @@ def make_state(
         taints=Vocabulary(),
         features=Vocabulary(),
         resource_names=Vocabulary(),
-        ports=PortColumns(),
         images=Images(),
         tallies=Tallies(lambda: state.placed, capacity),
         standing=StandingTerms(label_keys),
@@ -131,6 +156,8 @@ def make_state(
         devices=Devices(rows, note, reading),
     )
     state.devices.grow(capacity)
+    columns.ledgers.of(HOST_PORTS)
+    columns.ledgers.of(USED_STORAGE)
     # Code 0 stands for no taints, features and resources as long as the cluster exists: rows that
     # have no node have it, too.
     state.taints.acquire(())

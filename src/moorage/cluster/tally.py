@@ -15,6 +15,7 @@ from .arrays import grow_to
 from .derived import Recent
 from .label_index import PodChange, PodIndex, SelectorIndex
 from .labels import ABSENT, LabelColumn
+from .ledger import RowCounts
 
 Mask = NDArray[np.bool_]
 
@@ -28,9 +29,8 @@ _FEWEST_TALLIES = 64
 # A count of 4 bytes per row, and one of 8 bytes per domain, of which there may be one per row.
 _BYTES_PER_ROW = 12
 
-# Counts of up to so many domains are kept in a dictionary instead of an array: most terms of
-# running pods belong to one pod.
-_FEW_DOMAINS = 16
+# The rows of up to so many are counted one by one: most terms of running pods belong to one pod.
+_FEW_ROWS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,8 @@ class DomainCounts:
         #: The rows that are counted; None for all.
         self.among = among
         self.total = 0
-        #: The counts by code while there are few domains; None once there are many.
-        self._few: dict[int, int] | None = {}
-        self._counts: NDArray[np.int64] = _NO_COUNTS
+        #: By code instead of row.
+        self._by_code = RowCounts()
 
     @classmethod
     def of(
@@ -147,12 +146,10 @@ class DomainCounts:
         """Returns the sums of the counts per row."""
         made = cls(column, among)
         rows = by_row.nonzero()[0]
-        if len(rows) <= _FEW_DOMAINS:
-            # Most terms speak of a pod or two.
+        if len(rows) <= _FEW_ROWS:
             for row in rows.tolist():
                 made.add(row, by_row.item(row))
             return made
-        made._few = None
         codes = column.codes[: len(by_row)]
         counted = codes != ABSENT
         if among is not None:
@@ -160,7 +157,7 @@ class DomainCounts:
             counted[len(among) :] = False
         weights = by_row[: len(codes)][counted]
         sums = np.bincount(codes[counted], weights, minlength=len(column.vocabulary) + 1)
-        made._counts = sums.astype(np.int64)
+        made._by_code = RowCounts.of(sums.astype(np.int64))
         made.total = int(weights.sum())
         return made
 
@@ -169,39 +166,20 @@ class DomainCounts:
         if code == ABSENT or (self.among is not None and not self.among[row]):
             return
         self.total += amount
-        if self._few is not None:
-            count = self._few.pop(code, 0) + amount
-            if count:
-                self._few[code] = count
-            if len(self._few) > _FEW_DOMAINS:
-                self._counts, self._few = self.counts(), None
-            return
-        if code >= len(self._counts) - 1:
-            self._counts = grow_to(self._counts, code + 2)
-        self._counts[code] += amount
+        # After the codes there is a place for ABSENT.
+        self._by_code.grow(code + 2)
+        self._by_code.add(code, amount, len(self.column.vocabulary) + 1)
 
     def counts(self) -> NDArray[np.int64]:
         """Returns the count of each code, and a 0 at the end, which ABSENT (-1) reads."""
         need = len(self.column.vocabulary) + 1
-        if self._few is not None:
-            counts = np.zeros(need, np.int64)
-            self.add_to(counts, 1)
-            return counts
-        if len(self._counts) < need:
-            self._counts = grow_to(self._counts, need)
-        return self._counts[:need]
+        self._by_code.grow(need)
+        return self._by_code.column(need)[:need]
 
     def add_to(self, sums: NDArray[np.int64], weight: int) -> None:
         """Adds the counts, times a weight, to sums per code."""
-        if self._few is None:
-            counts = self.counts()
-            sums += counts if weight == 1 else counts * weight
-            return
-        for code, count in self._few.items():
-            sums[code] += count * weight
-
-
-_NO_COUNTS: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._by_code.grow(len(sums))
+        self._by_code.add_to(sums, weight)
 
 
 class Tallies:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.objects.coexist import GROUP
 from moorage.objects.held import Held
 from moorage.objects.per_template import once_per_template
 from moorage.objects.pod import Pod
@@ -17,16 +16,7 @@ from moorage.objects.resources import PODS
 
 from .arrays import Sums, grow_to
 from .changes import Change
-from .columns import (
-    EXCLUSIVE_PODS,
-    FIRST_CLASS,
-    NONZERO_CPU,
-    NONZERO_MEMORY,
-    ORDINARY_PODS,
-    Columns,
-    RowFacts,
-    coexistence_change,
-)
+from .columns import FIRST_CLASS, NONZERO_CPU, NONZERO_MEMORY, Columns, RowFacts
 
 #: The column that counts pods, which is there from the beginning.
 PODS_PLACE = FIRST_CLASS.index(PODS)
@@ -34,9 +24,7 @@ PODS_PLACE = FIRST_CLASS.index(PODS)
 # Plain integers: combining flags of an enum takes many times as long.
 _POD_ANNOTATIONS, _POD_STATUS = int(Change.POD_ANNOTATIONS), int(Change.POD_STATUS)
 _ANY_POD = int(Change.REQUESTED | Change.PODS)
-_NOMINATED, _EXCLUSIVE = int(Change.NOMINATED), int(Change.EXCLUSIVE)
-_ORDINARY = int(Change.ORDINARY)
-_PORTS, _VOLUMES, _TERMS = int(Change.PORTS), int(Change.VOLUMES), int(Change.TERMS)
+_VOLUMES, _TERMS = int(Change.VOLUMES), int(Change.TERMS)
 
 #: What `find_retold` can say.
 RETOLD = _POD_ANNOTATIONS | _POD_STATUS
@@ -97,15 +85,10 @@ def add_nonzero(sums: Sums, held: Held, row: int, amount: int) -> tuple[int, int
     )
 
 
-def nomination_change(pod: Pod) -> int:
-    """What a pod changes by being nominated to a row: it counts there for some, and for no sum."""
-    return _NOMINATED | (coexistence_change(pod) & _EXCLUSIVE)
-
-
 # Changes
 
 
-def counts_alike(known: Pod, seen: Pod) -> bool:
+def counts_alike(known: Pod, seen: Pod, columns: Columns) -> bool:
     """Whether a pod counts for the same as before, so that only the object is newer."""
     return (
         known.node_name == seen.node_name
@@ -114,13 +97,7 @@ def counts_alike(known: Pod, seen: Pod) -> bool:
         and known.owner == seen.owner
         and known.terminating == seen.terminating
         and (known.status is seen.status or known.held == seen.held)
-        and (
-            known.annotations == seen.annotations
-            or (
-                coexistence_change(known) == coexistence_change(seen)
-                and known.annotations.get(GROUP) == seen.annotations.get(GROUP)
-            )
-        )
+        and (known.annotations == seen.annotations or columns.ledgers.agree(known, seen))
     )
 
 
@@ -134,17 +111,10 @@ def find_retold(known: Pod, seen: Pod) -> int:
     return kinds
 
 
-def pod_change(pod: Pod) -> int:
-    """Returns what the coming or going of a pod changes on its row; found out once per template."""
-    return _spec_change(pod.spec) | coexistence_change(pod)
-
-
 @once_per_template
-def _spec_change(spec: PodSpec) -> int:
-    """Returns what the coming or going of a pod of this template changes on its row."""
+def template_change(spec: PodSpec) -> int:
+    """Returns what the coming or going of a pod of this template changes, besides ledgers."""
     kinds = _ANY_POD
-    if spec.host_ports:
-        kinds |= _PORTS
     if spec.volumes:
         kinds |= _VOLUMES
     if spec.has_terms:
@@ -157,65 +127,53 @@ def _spec_change(spec: PodSpec) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The room that pods use, and how many of them coexist. A place is a pod or a row."""
+    """The room that pods use, and what they count for. A place is a pod or a row."""
 
     #: int64[resource, place]
     requests: Sums
-    #: int64[exclusive or ordinary, place]: how many such pods.
-    coexisting: NDArray[np.int64]
+    #: int64[column of a ledger, place]
+    counts: NDArray[np.int64]
 
     @classmethod
-    def nothing(cls, shape: tuple[int, ...]) -> Usage:
-        """Nothing, for so many resources and places."""
-        return cls(Sums.zeros(shape), np.zeros((2, shape[1]), np.int64))
+    def nothing(cls, columns: Columns, places: int) -> Usage:
+        """Nothing, for so many places."""
+        requests = Sums.zeros((len(columns.requested.array), places))
+        return cls(requests, np.zeros((columns.ledgers.width, places), np.int64))
 
-    def count(self, pod: Pod, place: int, amount: int, resources: Mapping[str, int]) -> None:
+    def count(self, pod: Pod, place: int, amount: int, columns: Columns) -> None:
         """Adds (1) or takes away (-1) what a pod takes of resources that have a column."""
-        add_requests(self.requests, resources, pod.held, place, amount)
-        kinds = coexistence_change(pod)
-        if kinds & _EXCLUSIVE:
-            self.coexisting[EXCLUSIVE_PODS, place] += amount
-        if kinds & _ORDINARY:
-            self.coexisting[ORDINARY_PODS, place] += amount
+        add_requests(self.requests, columns.resources, pod.held, place, amount)
+        for at, many in columns.ledgers.weigh(pod):
+            self.counts[at, place] += amount * many
 
     def clear(self, place: int) -> None:
         self.requests.clear(place)
-        self.coexisting[:, place] = 0
+        self.counts[:, place] = 0
 
-    def pods(self, resources: Mapping[str, int]) -> NDArray[np.int64]:
+    def pods(self) -> NDArray[np.int64]:
         """Returns how many pods there are per place."""
-        return self.requests.array[resources[PODS]]
-
-    @property
-    def exclusive(self) -> NDArray[np.int64]:
-        return self.coexisting[EXCLUSIVE_PODS]
-
-    @property
-    def ordinary(self) -> NDArray[np.int64]:
-        return self.coexisting[ORDINARY_PODS]
+        return self.requests.array[PODS_PLACE]
 
     def at(self, places: NDArray[np.intp]) -> Usage:
         """Returns what is taken at some places."""
-        return Usage(self.requests.at(places), self.coexisting.take(places, axis=1))
+        return Usage(self.requests.at(places), self.counts.take(places, axis=1))
 
     def sum_groups(self, begins: NDArray[np.intp]) -> Usage:
         """Sums of the places from each beginning to the next."""
-        return Usage(
-            self.requests.sum_groups(begins), np.add.reduceat(self.coexisting, begins, axis=1)
-        )
+        return Usage(self.requests.sum_groups(begins), np.add.reduceat(self.counts, begins, axis=1))
 
-    def fit(self, shape: tuple[int, ...]) -> Usage:
+    def fit(self, columns: Columns, places: int) -> Usage:
         """Returns the same with room for resources and places that came later."""
+        shape = len(columns.requested.array), places
         if self.requests.array.shape == shape:
             return self
-        places = shape[1]
-        return Usage(self.requests.fit(shape), grow_to(self.coexisting, places)[:, :places])
+        return Usage(self.requests.fit(shape), grow_to(self.counts, places)[:, :places])
 
     def copy(self) -> Usage:
-        return Usage(self.requests.copy(), self.coexisting.copy())
+        return Usage(self.requests.copy(), self.counts.copy())
 
     def __neg__(self) -> Usage:
-        return Usage(-self.requests, -self.coexisting)
+        return Usage(-self.requests, -self.counts)
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.requests + other.requests, self.coexisting + other.coexisting)
+        return Usage(self.requests + other.requests, self.counts + other.counts)

@@ -16,7 +16,8 @@ from moorage.objects.pod import Pod
 
 from .changes import Change
 from .columns import RowFacts
-from .facts import DERIVED, WRITERS, find_members, refuse, top_level
+from .facts import DERIVED, WRITERS, find_members, name_kinds, refuse, top_level
+from .ledger import Counts, K, Ledger
 from .nodes import Nodes
 
 T = TypeVar("T")
@@ -230,6 +231,24 @@ def _make_changes(view: _View) -> _ShownChanges | None:
     return None if log is None else _ShownChanges(log)
 
 
+def _read_ledger(view: _View, ledger: Ledger[K]) -> Counts[K]:
+    _check_ledger(view, "ledger", ledger, ledger.kinds)
+    return view._nodes.ledger(ledger)
+
+
+def _read_nominated(view: _View, ledger: Ledger[K]) -> Counts[K]:
+    # A nomination is noted as such, and as a change of the ledgers that it counts in.
+    _check_ledger(view, "nominated", ledger, ledger.kinds, int(Change.NOMINATED))
+    return view._nodes.nominated(ledger)
+
+
+def _check_ledger(view: _View, member: str, ledger: Ledger[Any], *kinds: int) -> None:
+    """Raises UndeclaredFact unless the plugin declares one of some kinds."""
+    if not any(view._kinds & each for each in kinds):
+        of = " or ".join(map(name_kinds, kinds))
+        raise refuse(view._plugin, f"{member}({type(ledger).__name__})", view._kinds, of)
+
+
 def _make_node(kinds: int) -> Any:
     shown = _item_class(Node, "node", kinds)
     if shown is None:
@@ -255,6 +274,8 @@ _MADE: Mapping[str, Callable[[int], Any]] = {
     "changes": lambda kinds: _Kept(_make_changes),
     "node": _make_node,
     "pods": _make_pods,
+    "ledger": lambda kinds: _read_ledger,
+    "nominated": lambda kinds: _read_nominated,
 }
 
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from moorage.objects.pod import Pod
 
 from .arrays import MOST_SUM, Sums, freeze
-from .columns import CoexistingPods, RowFacts, coexistence_change
+from .columns import RowFacts
 from .extended.resources import ExtendedLayer
-from .inventory import Image, PortColumns
+from .inventory import Image
+from .ledger import LedgerLayer
 from .nodes import Mask, Nodes
 from .storage.use import VolumeUse
 from .tally import PodMatch
@@ -33,12 +34,7 @@ class WhatIf(Nodes):
         self._nonzero = nodes._nonzero
         self.nonzero_requested = freeze(self._nonzero.array)
         self._own_nonzero = False
-        self._coexisting = nodes._coexisting
-        self._own_coexisting = False
-        self.exclusive_pods = freeze(self._coexisting.exclusive)
-        self.ordinary_pods = freeze(self._coexisting.ordinary)
-        self.ports = nodes.ports
-        self._own_ports = False
+        self._ledgers: LedgerLayer = nodes._ledgers.layer()
         self.volume_use = nodes.volume_use
         self._own_volume_use = False
         self.extended: ExtendedLayer = nodes.extended.layer()
@@ -46,15 +42,12 @@ class WhatIf(Nodes):
     def add_pod(self, pod: Pod, row: int) -> None:
         self._count(pod, row, 1)
         self.extended.add_pod(pod, row)
-        if pod.spec.host_ports:
-            self._writable_ports().count(pod.spec.host_ports, row, 1, len(self.alive))
+        self._ledgers.add_pod(pod, row)
 
     def remove_pod(self, pod: Pod, row: int) -> None:
         self._count(pod, row, -1)
         self.extended.remove_pod(pod, row)
-        if pod.spec.host_ports:
-            # As in kube-scheduler, where a node's ports are a set, not a count.
-            self._writable_ports().free_entirely(pod.spec.host_ports, row, len(self.alive))
+        self._ledgers.remove_pod(pod, row)
 
     def shift(self, rows: NDArray[np.intp], usage: Usage) -> None:
         """Changes what is used on many rows at once; a place of `usage` is one of `rows`.
@@ -62,7 +55,7 @@ class WhatIf(Nodes):
         That is what filters count of pods; what these count for in scoring stays as it is.
         """
         self._requested.shift(rows, usage.requests)
-        self._writable_coexisting().counts[:, rows] += usage.coexisting.astype(np.int32)
+        self._ledgers.shift(rows, usage.counts)
 
     def _count(self, pod: Pod, row: int, amount: int) -> None:
         held = pod.held
@@ -70,7 +63,6 @@ class WhatIf(Nodes):
         add_nonzero(self._writable_nonzero(), held, row, amount)
         if pod.spec.volumes:
             self._writable_volume_use().count(pod, row, amount)
-        self._writable_coexisting().count(pod, row, amount, coexistence_change(pod))
 
     def _writable_nonzero(self) -> Sums:
         if not self._own_nonzero:
@@ -78,20 +70,6 @@ class WhatIf(Nodes):
             self.nonzero_requested = self._nonzero.array
             self._own_nonzero = True
         return self._nonzero
-
-    def _writable_coexisting(self) -> CoexistingPods:
-        if not self._own_coexisting:
-            self._coexisting = self._coexisting.copy()
-            self.exclusive_pods = freeze(self._coexisting.exclusive)
-            self.ordinary_pods = freeze(self._coexisting.ordinary)
-            self._own_coexisting = True
-        return self._coexisting
-
-    def _writable_ports(self) -> PortColumns:
-        if not self._own_ports:
-            self.ports = self.ports.copy()
-            self._own_ports = True
-        return self.ports
 
     def _writable_volume_use(self) -> VolumeUse:
         if not self._own_volume_use:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes, Rows, Scope, WhatIf
+from moorage.cluster.changes import unite
 from moorage.objects.pod import Pod
 
 from .attempt import Filtered, PreFiltered
@@ -22,8 +23,6 @@ from .profile import Profile, once_per_profile
 # enum takes many times as long.
 _BEYOND_COUNTS = int(Change.ALL) & ~int(
     Change.REQUESTED
-    | Change.EXCLUSIVE
-    | Change.ORDINARY
     | Change.ALLOCATABLE
     | Change.LABELS
     | Change.TAINTS
@@ -40,15 +39,13 @@ _BEYOND_COUNTS = int(Change.ALL) & ~int(
     | Change.STORAGE
 )
 
-#: What `Usage` counts of the pods on a row.
-COUNTED = Change.REQUESTED | Change.EXCLUSIVE | Change.ORDINARY
-
 
 def sees_only_counts(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
     """Whether the filters for this pod read of other pods only what `Usage` counts."""
     prepared = pre_filtered.prepared
+    beyond = _BEYOND_COUNTS & ~find_counted(profile)
     for plugin in _find_seeing(profile, pre_filtered.skipped):
-        if ask_sees(plugin, prepared.get(plugin.name, pod), nodes) & _BEYOND_COUNTS:
+        if ask_sees(plugin, prepared.get(plugin.name, pod), nodes) & beyond:
             return False
     return True
 
@@ -57,7 +54,15 @@ def sees_only_counts(profile: Profile, pod: Pod, pre_filtered: PreFiltered, node
 def _find_seeing(profile: Profile, skipped: frozenset[str]) -> tuple[Filter[Any], ...]:
     """Returns the filters that may read more of other pods than what `Usage` counts."""
     asked = (plugin for plugin in profile.filter if plugin.name not in skipped)
-    return tuple(plugin for plugin in asked if int(plugin.reads) & _BEYOND_COUNTS)
+    beyond = _BEYOND_COUNTS & ~find_counted(profile)
+    return tuple(plugin for plugin in asked if int(plugin.reads) & beyond)
+
+
+@once_per_profile
+def find_counted(profile: Profile) -> int:
+    """Returns the kinds of change of what `Usage` counts: requests, and columns of ledgers."""
+    ledgers = (each for plugin in profile.plugins.values() for each in plugin.ledgers)
+    return int(Change.REQUESTED) | unite(each.change for each in ledgers if each.columns)
 
 
 def filter_with_nominated(
@@ -136,7 +141,7 @@ def _filter_by_counts(
     weight = nodes.nominated_weight(pod)
     if weight is None:
         return None
-    nominated = rows[weight.pods(nodes.resources)[rows] > 0]
+    nominated = rows[weight.pods()[rows] > 0]
     if not len(nominated):
         return None
     what_if = make_what_if(profile, nodes, nominated)
@@ -156,7 +161,7 @@ def reads_figures(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: 
 def find_counting(profile: Profile, skipped: frozenset[str]) -> tuple[Filter[Any], ...]:
     """Returns the filters that read what `Usage` counts of pods."""
     asked = (plugin for plugin in profile.filter if plugin.name not in skipped)
-    return tuple(plugin for plugin in asked if plugin.reads & COUNTED)
+    return tuple(plugin for plugin in asked if int(plugin.reads) & find_counted(profile))
 
 
 def make_what_if(profile: Profile, nodes: Nodes, rows: NDArray[np.intp]) -> WhatIf:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, HandleRegistry, NodeView, RowFacts, Rows, Scope, View
+from moorage.cluster import Change, HandleRegistry, Ledger, NodeView, RowFacts, Rows, Scope, View
 from moorage.config import FeatureGates
 from moorage.objects.pod import Pod
 
@@ -64,6 +64,8 @@ class Plugin(ABC):
     Args: ClassVar[type[msgspec.Struct] | None] = None
     #: The kinds of row change that can alter its answer for an unchanged pod.
     reads: Change = Change.ALL
+    #: What it counts of the pods on each row; their changes are among what it reads.
+    ledgers: ClassVar[tuple[Ledger[Any], ...]] = ()
     #: How far such a change reaches. ROW promises that a row's answer, and what is prepared,
     #: depend on the pod and that row alone. Whether a plugin skips itself may depend on all rows:
     #: it is asked again after a change that it reads.

@@ -95,6 +95,8 @@ def ask_wakeups(plugin: Plugin) -> tuple[Wakeup, ...]:
 def show_cluster(plugin: Plugin, nodes: Nodes) -> None:
     """Passes the cluster to a plugin when the scheduler starts."""
     with PluginFence('showing plugin "{}" the cluster', plugin):
+        for ledger in plugin.ledgers:
+            nodes.ledger(ledger)
         plugin.see_cluster(see(plugin, nodes))
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, RowFacts, Rows, Scope, View
-from moorage.cluster.columns import EXCLUSIVE_PODS, ORDINARY_PODS
+from moorage.cluster import Change, Counts, Mask, RowFacts, Rows, Scope, View
 from moorage.framework.advice import MOST_BLOCKERS, Advice, Advise, find_pods, name_nodes
+from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.framework.edits import EvictPods, SetCoexistPolicy
 from moorage.framework.plugin import (
     INFEASIBLE,
@@ -106,8 +106,9 @@ class CoexistPolicy(
 
     name = "CoexistPolicy"
     Args = CoexistPolicyArgs
+    ledgers = (EXCLUSIVE_PODS, ORDINARY_PODS)
     # Who is there matters where members of a group tolerate each other; else counts are enough.
-    reads = Change.EXCLUSIVE | Change.ORDINARY | Change.ALLOCATABLE | Change.PODS
+    reads = EXCLUSIVE_PODS.change | ORDINARY_PODS.change | Change.ALLOCATABLE | Change.PODS
     scope = Scope.ROW
     signs = SignedParts(annotations=frozenset((ANNOTATION, MIRROR, GROUP)), volumes=False)
     reduces = Reduction.NOTHING
@@ -119,9 +120,9 @@ class CoexistPolicy(
         return is_exclusive(pod), is_ordinary(pod), unknown_policy(pod), group_of(pod)
 
     def watch(self, pod: Pod, nodes: View) -> Change:
-        kinds = Change.EXCLUSIVE if is_ordinary(pod) else Change.NONE
+        kinds = EXCLUSIVE_PODS.change if is_ordinary(pod) else Change.NONE
         if is_exclusive(pod):
-            kinds |= Change.ORDINARY
+            kinds |= ORDINARY_PODS.change
             if self._prefers_smallest:
                 kinds |= Change.ALLOCATABLE
         return kinds
@@ -142,28 +143,28 @@ class CoexistPolicy(
         return None
 
     def filter(self, prepared: CoexistStanding, nodes: View, rows: Rows) -> Verdict:
-        members = nodes.coexist_group(prepared.group) if prepared.group is not None else {}
         repelled = nodes.nothing(rows)
         if prepared.is_ordinary:
-            repelled = _count_others(nodes.exclusive_pods, members, EXCLUSIVE_PODS)[rows] > 0
+            repelled = _find_others(nodes.ledger(EXCLUSIVE_PODS), prepared.group)[rows]
         if not prepared.is_exclusive:
             return Verdict.rejecting(repelled, _EXCLUSIVE_THERE)
-        ordinary = _count_others(nodes.ordinary_pods, members, ORDINARY_PODS)
-        in_use = (ordinary[rows] > 0) & ~repelled
+        in_use = _find_others(nodes.ledger(ORDINARY_PODS), prepared.group)[rows] & ~repelled
         return Verdict((_EXCLUSIVE_THERE, _OTHERS_THERE), np.stack((repelled, in_use)))
 
     def sees(self, prepared: CoexistStanding, nodes: View) -> Change:
         return self.reads if prepared.group else self.reads & ~Change.PODS
 
     def recheck(self, prepared: CoexistStanding, nodes: View, row: RowFacts) -> Rescore:
-        at = row.number
-        exclusive, ordinary = 0, 0
-        if prepared.group is not None:
-            exclusive, ordinary = nodes.coexist_group(prepared.group).get(at, (0, 0))
-        if (prepared.is_ordinary and nodes.exclusive_pods.item(at) > exclusive) or (
-            prepared.is_exclusive and nodes.ordinary_pods.item(at) > ordinary
-        ):
-            return INFEASIBLE
+        against = (
+            (prepared.is_ordinary, EXCLUSIVE_PODS),
+            (prepared.is_exclusive, ORDINARY_PODS),
+        )
+        for minds, ledger in against:
+            if minds:
+                counts = nodes.ledger(ledger)
+                members = 0 if prepared.group is None else counts.of(prepared.group)[row.number]
+                if counts.of(ALL)[row.number] > members:
+                    return INFEASIBLE
         return UPDATED
 
     # Scoring
@@ -180,7 +181,7 @@ class CoexistPolicy(
         def clashes(other: Pod) -> bool:
             return other.uid != pod.uid and bool(conflict(pod, other))
 
-        repelled = rows[nodes.exclusive_pods[rows] > 0]
+        repelled = rows[nodes.ledger(EXCLUSIVE_PODS).column(ALL)[rows] > 0]
         if len(repelled):
             problem = f"an exclusive pod runs on {name_nodes(repelled, nodes)}"
             there = find_pods(repelled, nodes, clashes, _MOST_EVICTED)
@@ -242,15 +243,11 @@ class CoexistPolicy(
         return unknown_policy(pod) is None
 
 
-def _count_others(
-    pods: NDArray[np.int32], members: Mapping[int, tuple[int, int]], place: int
-) -> NDArray[np.int32]:
-    """int32[row]: the exclusive or ordinary pods without those of a group; `place` says which."""
-    if not members:
-        return pods
-    others = pods.copy()
-    others[list(members)] -= np.array([counts[place] for counts in members.values()], np.int32)
-    return others
+def _find_others(counts: Counts[str], group: str | None) -> Mask:
+    """Returns the rows with pods that are counted, without those of a group."""
+    if group is None or not counts.of(group):
+        return counts.column(ALL) > 0
+    return counts.column(ALL) > counts.column(group)
 
 
 def _is_in_the_way(other: Pod, pod: Pod) -> bool:
@@ -279,4 +276,5 @@ def _standing_of(pod: Pod) -> tuple[CoexistStanding, str | None]:
 
 def _has_exclusive_pods(nodes: View) -> bool:
     """Whether an exclusive pod runs anywhere, or waits for a place that is kept for it."""
-    return nodes.nominations.exclusive_count > 0 or bool(nodes.exclusive_pods.any())
+    waiting, there = nodes.nominated(EXCLUSIVE_PODS), nodes.ledger(EXCLUSIVE_PODS)
+    return bool(waiting.of(ALL) or there.of(ALL))

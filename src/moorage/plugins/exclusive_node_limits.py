@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moorage.cluster import Change, Rows, Scope, View
+from moorage.framework.coexist_ledgers import HOLDERS
 from moorage.framework.holder_limits import LimitHolders
 from moorage.framework.plugin import Filter, PreFilter, Sign, SignedParts
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
@@ -56,8 +57,9 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, LimitHo
 
     name = "ExclusiveNodeLimits"
     Args = ExclusiveNodeLimitsArgs
+    ledgers = (HOLDERS,)
     # Who comes and goes matters by the namespace, not by a count.
-    reads = Change.EXCLUSIVE | Change.NAMESPACES | Change.PODS
+    reads = HOLDERS.change | Change.NAMESPACES | Change.PODS
     # A node that is taken here is one less everywhere.
     scope = Scope.CLUSTER
     signs = SignedParts(annotations=frozenset((ANNOTATION,)))
@@ -70,7 +72,7 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, LimitHo
         return pod.namespace if is_exclusive(pod) else None
 
     def watch(self, pod: Pod, nodes: View) -> Change:
-        return Change.EXCLUSIVE | Change.NAMESPACES if is_exclusive(pod) else Change.NONE
+        return HOLDERS.change | Change.NAMESPACES if is_exclusive(pod) else Change.NONE
 
     def pre_filter(self, pod: Pod, nodes: View) -> HeldNodes | Rejected | None:
         if not is_exclusive(pod):
@@ -84,7 +86,7 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, LimitHo
             limit = int(said)
         if limit is None:
             return None
-        return HeldNodes(pod.namespace, limit, nodes.exclusive_rows(pod.namespace))
+        return HeldNodes(pod.namespace, limit, nodes.ledger(HOLDERS).of(pod.namespace))
 
     def add_pod(self, prepared: HeldNodes, nodes: View, pod: Pod, row: int) -> HeldNodes:
         return prepared.move(row, 1) if _holds(pod, prepared) else prepared

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, Mask, RowFacts, Rows, Scope, View
+from moorage.cluster.host_ports import HOST_PORTS, conflicting, find_taken
 from moorage.framework.advice import Advice, Advise, find_pods, group_by_failures, name_nodes
 from moorage.framework.edits import DropHostPort
 from moorage.framework.plugin import (
@@ -46,20 +47,19 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
         return pod.spec.host_ports or None
 
     def filter(self, prepared: Ports, nodes: View, rows: Rows) -> Verdict:
-        return Verdict.rejecting(nodes.port_conflicts(prepared, rows), _TAKEN)
+        return Verdict.rejecting(find_taken(nodes.ledger(HOST_PORTS), prepared)[rows], _TAKEN)
 
     def recheck(self, prepared: Ports, nodes: View, row: RowFacts) -> Rescore:
-        for port in prepared:
-            for users in nodes.ports.conflicting(port):
-                if users[row.number]:
-                    return INFEASIBLE
-        return UPDATED
+        held = nodes.ledger(HOST_PORTS)
+        taken = any(held.of(key)[row.number] for key in conflicting(prepared))
+        return INFEASIBLE if taken else UPDATED
 
     def advise(
         self, pod: Pod, prepared: Ports | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
+        held = nodes.ledger(HOST_PORTS)
         taken: dict[DropHostPort, Mask] = {
-            DropHostPort(*port): nodes.port_conflicts([port], rows) for port in pod.spec.host_ports
+            DropHostPort(*port): find_taken(held, [port])[rows] for port in pod.spec.host_ports
         }
         for edits, there in group_by_failures(taken, rows):
             wanted = [(edit.address, edit.protocol, edit.port) for edit in edits]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from moorage.cluster import Nodes, WhatIf
 from moorage.engine.explain.explanation import ExplanationPart, Names
 from moorage.framework.attempt import PreFiltered
+from moorage.framework.coexist_ledgers import ALL, ORDINARY_PODS
 from moorage.framework.nominated import filter_with_nominated, without_pod
 from moorage.framework.points import pre_filter
 from moorage.framework.profile import Profile
@@ -49,7 +50,8 @@ def find_freed_nodes(profile: Profile, pod: Pod, nodes: Nodes, count: int) -> tu
 def _find_freed(
     profile: Profile, pod: Pod, prepared: PreFiltered, nodes: Nodes, count: int
 ) -> Iterator[FreedNode]:
-    by_crowd = nodes.rows[np.argsort(nodes.ordinary_pods[nodes.rows], kind="stable")]
+    crowd = nodes.ledger(ORDINARY_PODS).column(ALL)
+    by_crowd = nodes.rows[np.argsort(crowd[nodes.rows], kind="stable")]
     for row in by_crowd[:_MOST_NODES].tolist():
         in_the_way = [other for other in nodes.pods(row).values() if conflict(pod, other)]
         if 0 < len(in_the_way) <= _MOST_PODS:

@@ -10,6 +10,7 @@ from moorage.objects.decode import from_builtins
 from moorage.objects.node import HOSTNAME, Node
 from moorage.objects.pod import Pod
 from moorage.objects.storage import StorageObject
+from moorage.plugins import BUILTIN
 
 # Names of resources that are no Python keywords.
 _NAMES = {"gpu": "example.com/gpu", "ephemeral": "ephemeral-storage"}
@@ -88,8 +89,16 @@ def node(name: str = "node", **fields: Any) -> Node:
 def cluster(*objects: Node | Pod | StorageObject) -> Cluster:
     """Builds a cluster of nodes, storage objects, and pods on the nodes that they name."""
     built = Cluster()
+    follow_ledgers(built)
     fill(built, *objects)
     return built
+
+
+def follow_ledgers(cluster: Cluster) -> None:
+    """Counts pods in the ledgers of all built-in plugins, as an engine does for enabled ones."""
+    for plugin in BUILTIN:
+        for ledger in plugin.ledgers:
+            cluster.nodes.ledger(ledger)
 
 
 def fill(cluster: Cluster, *objects: Node | Pod | StorageObject) -> None:

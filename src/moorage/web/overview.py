@@ -16,6 +16,7 @@ import numpy as np
 from moorage.cluster import Nodes
 from moorage.engine import Engine
 from moorage.engine.classes.statistics import DecisionPath, Statistics
+from moorage.framework.coexist_ledgers import HOLDERS
 from moorage.framework.holder_limits import LimitHolders
 from moorage.objects.coexist import LIMIT_LABEL
 from moorage.objects.pod import Pod
@@ -235,7 +236,7 @@ def list_exclusive(engine: Engine) -> Generator[None, None, bytes]:
     nodes = engine.cluster.nodes
     most = _find_limit(engine)
     items = []
-    for names in slices(nodes.exclusive_namespaces):
+    for names in slices(nodes.ledger(HOLDERS)):
         items += [_describe_holder(nodes, name, most) for name in names]
         yield
     items.sort(key=lambda each: (-each.nodes, each.name))
@@ -251,7 +252,7 @@ def _find_limit(engine: Engine) -> str | None:
 
 
 def _describe_holder(nodes: Nodes, name: str, most: str | None) -> ExclusiveHolder:
-    held = nodes.exclusive_rows(name)
+    held = nodes.ledger(HOLDERS).of(name)
     rows = list(held)
     limit = nodes.workloads.namespace_labels(name).get(LIMIT_LABEL, most)
     free = {}

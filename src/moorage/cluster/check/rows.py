@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster.cluster import Cluster
-from moorage.cluster.columns import CoexistingPods, coexistence_change
 from moorage.cluster.labels import Vocabulary
 from moorage.cluster.nodes import Nodes
 from moorage.cluster.pods import LesserPods, start_of
 from moorage.cluster.state import State
 from moorage.cluster.tally import DomainCounts
-from moorage.objects.coexist import is_exclusive, is_ordinary
 from moorage.objects.pod import Pod
 from moorage.objects.resources import PODS
 
@@ -35,11 +33,10 @@ def check(cluster: Cluster) -> None:
         _same(f"node {name}", _row(cluster.nodes, row), _row(rebuilt.nodes, other))
     _check_facts(cluster.nodes, state)
     _check_dead_rows(state)
-    _check_coexisting(state)
     _check_labels(state)
     _check_tallies(state)
     _check_standing(cluster, rebuilt)
-    _same("ports", _ports(state), _ports(rebuilt._state))
+    _check_ledgers(state)
     _check_images(state)
     _check_nominations(state)
     _check_pod_table(state)
@@ -86,8 +83,6 @@ def _row(nodes: Nodes, row: int) -> dict[str, Any]:
         "requested": _amounts(nodes, nodes.requested[:, row].tolist()),
         "unoffered": nodes._state.columns.unoffered.get(row, {}),
         "nonzero_requested": nodes.nonzero_requested[:, row].tolist(),
-        "exclusive pods": int(nodes.exclusive_pods[row]),
-        "ordinary pods": int(nodes.ordinary_pods[row]),
         "unschedulable": bool(nodes.unschedulable[row]),
         "taints": nodes.taints.values[int(nodes.taint_sets[row])],
         "features": nodes.features.values[int(nodes.feature_sets[row])],
@@ -139,20 +134,9 @@ def _check_dead_rows(state: State) -> None:
         "allocatable": columns.allocatable,
         "requested": columns.requested.array,
         "nonzero_requested": columns.nonzero_requested.array,
-        "coexisting": columns.coexisting.counts,
     }
     for name, column in kept.items():
         assert not column[..., dead].any(), f"{name} of rows without a node is not zero"
-
-
-def _check_coexisting(state: State) -> None:
-    """Checks that counting all pods anew finds the same groups and holders."""
-    anew = CoexistingPods(np.zeros_like(state.columns.coexisting.counts))
-    for row, pods in enumerate(state.pods):
-        for pod in pods.values():
-            anew.count(pod, row, 1, coexistence_change(pod))
-    _same("coexist groups", state.columns.coexisting.groups, anew.groups)
-    _same("exclusive pods by namespace", state.columns.coexisting.holders, anew.holders)
 
 
 def _check_labels(state: State) -> None:
@@ -214,14 +198,12 @@ def _standing(state: State) -> dict[Any, Any]:
     return terms
 
 
-def _ports(state: State) -> dict[Any, Any]:
-    taken: dict[Any, Any] = {}
-    for port, users in state.ports:
-        for row in users:
-            node = state.nodes[row]
-            assert node is not None, f"port {port} is taken on row {row}, which has no node"
-            taken[port, node.name] = users[row]
-    return taken
+def _check_ledgers(state: State) -> None:
+    """Checks that counting all pods finds the same."""
+    for ledgers in (state.columns.ledgers, state.columns.nominated):
+        for ledger in ledgers:
+            name, kept = type(ledger).__name__, ledgers.of(ledger)
+            _same(name, kept.by_key(), ledgers.recount(ledger).by_key())
 
 
 def _check_images(state: State) -> None:
@@ -272,8 +254,9 @@ def _with_requests(
     begin = int(lesser.begins[at])
     for offset, pod in enumerate(lesser.pods(at)):
         taken = lesser.usage.at(np.array([begin + offset]))
-        found = int(taken.exclusive[0]), int(taken.ordinary[0])
-        _same(f"kind of pod {pod.key}", found, (is_exclusive(pod), is_ordinary(pod)))
+        counted = dict(state.columns.ledgers.weigh(pod))
+        expected = [counted.get(place, 0) for place in range(len(taken.counts))]
+        _same(f"what pod {pod.key} counts for", taken.counts[:, 0].tolist(), expected)
         column = taken.requests.array[:, 0].tolist()
         yield pod, {name: column[i] for name, i in state.columns.resources.items() if column[i]}
 

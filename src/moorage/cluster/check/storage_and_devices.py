@@ -10,6 +10,7 @@ from moorage.cluster.devices.devices import Devices
 from moorage.cluster.devices.groups import RowGroups
 from moorage.cluster.extended.contract import POOL
 from moorage.cluster.extended.resources import ExtendedResources, ExtendedTable
+from moorage.cluster.ledger import Counts
 from moorage.cluster.nodes import Nodes
 from moorage.cluster.state import State
 from moorage.cluster.storage.indexes import VolumeIndex
@@ -66,24 +67,17 @@ def check_storage(state: State, rebuilt: State) -> None:
         other = _row(rebuilt, rebuilt.rows[name])
         assert kept == other, f"volumes of node {name}: kept {kept}, from objects {other}"
     _check_dead_rows(state)
-    _check_users(state)
     _check_objects(state.storage)
 
 
 def _row(state: State, row: int) -> dict[str, Any]:
     use = state.volume_use
-    attached = {driver: use.attached(driver) for driver in use.drivers}
-    return {
-        "disks": {disk: rows[row] for disk, rows in use.disks if row in rows},
-        "volumes": {key: rows[row] for key, rows in use.volumes if row in rows},
-        "attachments": {key: rows[row] for key, rows in use.attachments if row in rows},
-        "attached": {
-            driver: int(column[row])
-            for driver, column in attached.items()
-            if column is not None and column[row]
-        },
-        "CSINode": state.csi_nodes.describe_row(row),
-    }
+    counts: tuple[Counts[Any], ...] = use.volumes, use.attachments, use.attached
+    kept = [
+        {key: rows[row] for key, rows in each.by_key().items() if row in rows} for each in counts
+    ]
+    names = "volumes", "attachments", "attached"
+    return {**dict(zip(names, kept, strict=True)), "CSINode": state.csi_nodes.describe_row(row)}
 
 
 def _check_dead_rows(state: State) -> None:
@@ -91,18 +85,6 @@ def _check_dead_rows(state: State) -> None:
         if node is None:
             of_node = (left := _row(state, row)).pop("CSINode")
             assert not any((*of_node, *left.values())), f"row {row} without node: {left}"
-
-
-def _check_users(state: State) -> None:
-    expected: dict[str, dict[str, int]] = {}
-    for row, pod in state.placed:
-        for use in pod.claims:
-            expected.setdefault(f"{pod.namespace}/{use.name}", {})[pod.uid] = row
-    kept = {
-        key: {uid: row for uid, (_, row) in users.items()}
-        for key, users in state.volume_use.users.items()
-    }
-    assert kept == expected, f"users of claims: kept {kept}, from objects {expected}"
 
 
 def _check_objects(storage: Storage) -> None:

@@ -20,7 +20,7 @@ from .informers import Informer
 
 # Where the kinds of change begin that extended resources add, and how many there are. Types beyond
 # that share one with another: their plugins are asked more often than need be, never less.
-_FIRST_KIND, _KINDS = 32, 30
+_FIRST_KIND, _KINDS = 34, 28
 
 
 #: In place of a node's name: what the cluster has as a whole, in which all placed pods count.

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from moorage.cluster.changes import EVERYWHERE, Change
 from moorage.objects.csi import CSINode, VolumeAttachment
-from moorage.objects.storage import PersistentVolume, StorageObject
+from moorage.objects.pod import Pod
+from moorage.objects.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    StorageObject,
+)
 
 from .objects import Storage
-from .use import CSINodeColumns, VolumeUse
+from .use import CSINodeColumns, UsedClaim, VolumeUse
 
 Note = Callable[[int, int], None]
 
@@ -28,12 +34,15 @@ class StorageWriter:
         use: VolumeUse,
         csi_nodes: CSINodeColumns,
         rows: Mapping[str, int],
+        find_pods: Callable[[Set[UsedClaim]], list[tuple[Pod, int]]],
         note: Note,
     ) -> None:
         self._storage = storage
         self._use = use
         self._csi_nodes = csi_nodes
         self._rows = rows
+        #: Returns the pods on rows that use some claims.
+        self._find_pods = find_pods
         self._note = note
 
     def put(self, item: StorageObject) -> StorageObject | None:
@@ -60,20 +69,32 @@ class StorageWriter:
 
     def _change(self, item: StorageObject, change: Callable[[StorageObject], None]) -> None:
         use = self._use
-        pods = use.touched_by(item)
+        pods = self._find_users(item)
         # Counts are subtracted before the object changes, so that the same volumes are subtracted
         # that were added.
         for pod, row in pods:
-            use.count_volumes(pod, row, -1)
+            use.count(pod, row, -1)
         for attachment in self._find_attachments(item):
             self._count_attachment(attachment, -1)
         change(item)
         for pod, row in pods:
-            use.count_volumes(pod, row, 1)
+            use.count(pod, row, 1)
             self._note(row, Change.VOLUMES)
         for attachment in self._find_attachments(item):
             self._count_attachment(attachment, 1)
         self._note_object(item)
+
+    def _find_users(self, item: StorageObject) -> list[tuple[Pod, int]]:
+        """Returns the pods on rows whose volumes may change with an object."""
+        claims: Iterable[str] = ()
+        if isinstance(item, PersistentVolumeClaim):
+            claims = (item.key,)
+        elif isinstance(item, PersistentVolume):
+            claims = self._storage.claims_on(item.name)
+        elif isinstance(item, StorageClass):
+            known = (each for each in self._storage if isinstance(each, PersistentVolumeClaim))
+            claims = (each.key for each in known)
+        return self._find_pods({(claim, made) for claim in claims for made in (False, True)})
 
     def _find_attachments(self, item: StorageObject) -> tuple[VolumeAttachment, ...]:
         """Returns the attachments whose volume may change with an object."""

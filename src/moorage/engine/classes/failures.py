@@ -17,9 +17,9 @@ from moorage.cluster.what_if import predict_facts
 from moorage.framework.attempt import Failed, Filtered, PreFiltered
 from moorage.framework.calls import ask_watch
 from moorage.framework.nominated import (
-    COUNTED,
     filter_crowded,
     filter_with_nominated,
+    find_counted,
     reads_figures,
     sees_only_counts,
 )
@@ -307,7 +307,7 @@ class Failures:
         nodes = self._cluster.nodes
         if not known.wide_watch or not nodes.nominations:
             return True
-        if known.wide_watch & int(COUNTED):
+        if known.wide_watch & find_counted(self._profile):
             return False
         return sees_only_counts(self._profile, pod, prepared, nodes)
 

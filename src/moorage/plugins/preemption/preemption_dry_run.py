@@ -417,8 +417,7 @@ class CountsDryRun:
     def _crowd(self) -> Usage | None:
         """Returns what nominated pods take on the rows that have some."""
         weight = self._run.nodes.nominated_weight(self._run.pod)
-        resources = self._run.nodes.resources
-        if weight is None or not weight.pods(resources)[self._lesser.rows].any():
+        if weight is None or not weight.pods()[self._lesser.rows].any():
             return None
         return weight
 
@@ -426,7 +425,7 @@ class CountsDryRun:
         fits = self._takes_it(rows)
         if crowd is None:
             return fits
-        crowded = np.flatnonzero(crowd.pods(self._run.nodes.resources)[rows])
+        crowded = np.flatnonzero(crowd.pods()[rows])
         if len(crowded):
             there = rows[crowded]
             self._what_if.shift(there, crowd.at(there))

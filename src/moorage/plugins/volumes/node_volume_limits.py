@@ -112,9 +112,8 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
             limits = nodes.csi_nodes.limits(driver)
             if limits is None:
                 continue
-            attached = nodes.volume_use.attached(driver)
             at = row.number
-            room = limits.item(at) - (0 if attached is None else attached.item(at))
+            room = limits.item(at) - nodes.volume_use.attached.of(driver)[at]
             of = nodes.volume_use.volumes.of
             if sum(at not in of(volume) for volume in volumes) > max(room, 0):
                 return INFEASIBLE
@@ -222,8 +221,7 @@ def _find_exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: View, row
     limits = nodes.csi_nodes.limits(driver)
     if limits is None:
         return nodes.nothing(rows)
-    attached = nodes.volume_use.attached(driver)
-    room = limits[rows] if attached is None else limits[rows] - attached[rows]
+    room = limits[rows] - nodes.volume_use.attached.column(driver)[rows]
     users = [nodes.volume_use.volumes.of(volume) for volume in volumes]
     if not any(users):
         return room < len(volumes)

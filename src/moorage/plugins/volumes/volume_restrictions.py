@@ -9,6 +9,7 @@ import numpy as np
 
 from moorage.cluster import Change, Mask, Rows, Scope, View
 from moorage.cluster.storage.objects import KnownStorage
+from moorage.cluster.storage.use import USED_STORAGE
 from moorage.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from moorage.framework.status import Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
@@ -65,7 +66,8 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOn
         names = _exclusive_names(pod, nodes)
         if isinstance(names, Rejected):
             return names
-        taken = sum(nodes.volume_use.is_used(f"{pod.namespace}/{name}") for name in names)
+        used = nodes.ledger(USED_STORAGE)
+        taken = sum(bool(used.of((f"{pod.namespace}/{name}", False))) for name in names)
         if not taken and not pod.spec.disks:
             return None
         return Exclusive(pod.spec.disks, names, taken)
@@ -145,9 +147,12 @@ def _move(prepared: Exclusive, pod: Pod, amount: int) -> Exclusive:
 
 
 def _disk_taken(disks: tuple[Disk, ...], nodes: View, rows: Rows) -> Mask:
-    taken = np.zeros(len(nodes.alive), np.bool_)
+    used, taken = nodes.ledger(USED_STORAGE), np.zeros(len(nodes.alive), np.bool_)
     for disk in disks:
-        taken[list(nodes.volume_use.conflicting_rows(disk))] = True
+        # Who only reads the disk is in the way of those who write.
+        for read_only in (False,) if disk.read_only else (False, True):
+            users = used.of(Disk(disk.kind, disk.identity, read_only))
+            taken[list(users)] = True
     return taken[rows]
 
 
