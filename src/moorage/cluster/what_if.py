@@ -15,7 +15,6 @@ from .extended.resources import ExtendedLayer
 from .inventory import Image
 from .ledger import LedgerLayer
 from .nodes import Mask, Nodes
-from .storage.use import VolumeUse
 from .tally import PodMatch
 from .usage import PODS_PLACE, Usage, add_nonzero, add_requests
 
@@ -35,8 +34,7 @@ class WhatIf(Nodes):
         self.nonzero_requested = freeze(self._nonzero.array)
         self._own_nonzero = False
         self._ledgers: LedgerLayer = nodes._ledgers.layer()
-        self.volume_use = nodes.volume_use
-        self._own_volume_use = False
+        self.volume_use = nodes.volume_use.layer()
         self.extended: ExtendedLayer = nodes.extended.layer()
 
     def add_pod(self, pod: Pod, row: int) -> None:
@@ -62,7 +60,7 @@ class WhatIf(Nodes):
         add_requests(self._requested, self.resources, held, row, amount)
         add_nonzero(self._writable_nonzero(), held, row, amount)
         if pod.spec.volumes:
-            self._writable_volume_use().count(pod, row, amount)
+            self.volume_use.count(pod, row, amount)
 
     def _writable_nonzero(self) -> Sums:
         if not self._own_nonzero:
@@ -70,12 +68,6 @@ class WhatIf(Nodes):
             self.nonzero_requested = self._nonzero.array
             self._own_nonzero = True
         return self._nonzero
-
-    def _writable_volume_use(self) -> VolumeUse:
-        if not self._own_volume_use:
-            self.volume_use = self.volume_use.layer()
-            self._own_volume_use = True
-        return self.volume_use
 
 
 def predict_facts(nodes: Nodes, row: int, change: Usage, at: int) -> RowFacts | None:

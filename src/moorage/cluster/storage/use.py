@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,21 +40,23 @@ class VolumeUse:
     It is no ledger: volumes depend on claims, and a volume counts once, however it is used.
     """
 
-    def __init__(self, storage: Storage, capacity: int, under: VolumeUse | None = None) -> None:
+    def __init__(self, storage: Storage, capacity: int) -> None:
         self._storage = storage
-        self._under = under
-        self._capacity = capacity
+        self._is_layer = False
         #: How many pods use each volume.
-        self.volumes: Counts[VolumeKey] = under.volumes.layer() if under else Counts(capacity)
-        self.attachments: Counts[VolumeKey] = under.attachments if under else Counts(capacity)
+        self.volumes: Counts[VolumeKey] = Counts(capacity)
+        self.attachments: Counts[VolumeKey] = Counts(capacity)
         #: How many distinct volumes of each driver there are.
-        self.attached: Counts[str] = under.attached.layer() if under else Counts(capacity)
+        self.attached: Counts[str] = Counts(capacity)
         #: By driver, the largest number in its column, as far as it was asked for.
         self._most_attached: dict[str, int] = {}
 
     def layer(self) -> VolumeUse:
         """Returns equal counts that can be changed without changing these."""
-        return VolumeUse(self._storage, self._capacity, self)
+        other = copy(self)
+        other._is_layer, other._most_attached = True, self._most_attached.copy()
+        other.volumes, other.attached = self.volumes.layer(), self.attached.layer()
+        return other
 
     def most_attached(self, driver: str) -> int:
         """Returns the largest number of distinct volumes of a driver on any row."""
@@ -68,7 +72,7 @@ class VolumeUse:
         Claims and volumes say which they are.
         """
         for key in self._storage.volumes_of(pod):
-            if self._under is None:
+            if not self._is_layer:
                 self._storage.followed.touch(key)
             now = self.volumes.add(key, row, amount)
             if now in (0, amount) and row not in self.attachments.of(key):
@@ -81,7 +85,6 @@ class VolumeUse:
             self._count_attached(key[0], row, amount)
 
     def grow(self, capacity: int) -> None:
-        self._capacity = capacity
         for counts in (self.volumes, self.attachments, self.attached):
             counts.grow(capacity)
 
