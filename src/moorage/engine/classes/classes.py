@@ -97,9 +97,8 @@ class Classes:
         self._key = Key(profile.name, 0)
         scores: list[Plugin] = [plugin for plugin, _ in profile.score]
         # A pre-score without a score changes nothing but by failing, which each pod may cause.
-        self.is_on = (settings.classes or settings.batches) and all(
-            each in scores for each in profile.pre_score
-        )
+        self._asks_alone = any(each not in scores for each in profile.pre_score)
+        self.is_on = settings.classes or settings.batches
         if self.is_on and self._signer.silent:
             names = ", ".join(each.name for each in self._signer.silent)
             self._report(Report(profile.name, f"no signatures of pods come from: {names}"))
@@ -183,6 +182,8 @@ class Classes:
             return DecisionPath.UNSIGNED
         if (window.percentage and window.percentage < 100) or not self._profile.score:
             return DecisionPath.SAMPLING
+        if self._asks_alone:
+            return DecisionPath.OFF
         nominations = self._cluster.nodes.nominations
         # What a class has prepared may depend on the volume of a nominated pod.
         if nominations.are_there and (pod.spec.volumes or nominations.node_of(pod)):
