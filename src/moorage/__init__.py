@@ -23,3 +23,8 @@ def __getattr__(name: str) -> object:
     if name in __all__:
         return getattr(import_module("moorage.library"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Returns the public names, also those that are not loaded yet."""
+    return sorted(__all__)

@@ -154,8 +154,9 @@ async def test_nodes_are_made_once_with_what_belongs_to_them() -> None:
     shape = {"count": 2, "devices": [gpu], "objects": [{**csi, "spec": {"drivers": []}}]}
     file = read_shape_file({"shapes": [shape]})
 
-    assert await make_remote_nodes(DirectApi(remote.api), file) == 2
-    assert await make_remote_nodes(DirectApi(remote.api), file) == 0
+    assert (await make_remote_nodes(DirectApi(remote.api), file)).new == 2
+    again = await make_remote_nodes(DirectApi(remote.api), file)
+    assert (again.new, list(again.describe())) == (0, [])
     made = remote.find("nodes", "node-1")
     assert made is not None
     assert made["metadata"]["labels"][LABEL] == "true"
@@ -169,3 +170,28 @@ async def test_what_is_refused_is_named() -> None:
     shapes = read_shape_file({"shapes": [{"labels": {"a": "b c"}}]}, "nodes.yaml")
     with pytest.raises(InputError, match=r"nodes\.yaml: shapes\[0\]: Node 'node-0': "):
         await make_remote_nodes(DirectApi(Remote().api), shapes)
+
+
+@pytest.mark.parametrize(
+    ("count", "note"),
+    [
+        (1, "1 node exists without the label hollow.moorage.dev/node=true, left alone: node-0"),
+        (
+            5,
+            "5 nodes exist without the label hollow.moorage.dev/node=true, left alone: "
+            "node-0, node-1, node-2, …",
+        ),
+    ],
+)
+async def test_nodes_that_exist_already_are_named_and_left_alone(count: int, note: str) -> None:
+    remote, gpus = Remote(), {"driver": "gpu.example.com", "count": 2}
+    for number in range(count):
+        remote.create("nodes", node(f"node-{number}"))
+    file = read_shape_file({"shapes": [{"count": count, "devices": [gpus]}]})
+    slices = remote.api.store.table("resourceslices.resource.k8s.io").entries
+
+    made = await make_remote_nodes(DirectApi(remote.api), file)
+    assert (made.new, list(made.describe()), len(slices)) == (0, [note], 0)
+
+    made = await make_remote_nodes(DirectApi(remote.api), file, selector="")
+    assert (made.new, list(made.describe()), len(slices)) == (0, [], count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping
 from itertools import count
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -15,6 +15,7 @@ from moorage.app.metric_table import METRICS
 from moorage.app.metric_text import pod_resources
 from moorage.app.metrics import Metrics
 from moorage.app.observations import Observations
+from moorage.cluster import HandleRegistry
 from moorage.config import load_mapping
 from moorage.engine import Engine
 from moorage.engine.actions import BindPod
@@ -29,6 +30,7 @@ from moorage.objects.pod import Pod
 from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.engine.driver import Driver
+from tests.extended_fakes import SLOTS, ColumnsHandle, SlotsHandle, status, using
 from tests.programs import needs_program
 
 PROFILE = "default-scheduler"
@@ -452,6 +454,7 @@ async def test_exclusive_pods_on_nodes_are_counted(scene: Scene) -> None:
     assert before == {"": 0.0}
     told = await scene.read()
     assert told["moorage_exclusive_pods"] == {"": 1.0}
+    assert told["moorage_waiting_exclusive_pods"] == {"": 0.0}
     assert told["moorage_exclusive_nodes"] == {"default": 1.0}
     assert told["moorage_exclusive_nodes_unrequested"]["default cpu"] == 3.0
 
@@ -471,3 +474,45 @@ async def test_what_could_be_shared_is_counted_whether_anything_is(reuse: bool) 
     apart = {key.split()[0] for key in told["moorage_pods_told_apart_total"]}
     assert "NodeResourcesFit" in apart
     assert "NodeAffinity" not in apart
+
+
+async def test_exclusive_pods_that_wait_are_counted(scene: Scene) -> None:
+    exclusive = {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}
+    scene.driver.apply(node("a"), pod("there", cpu=1, node="a"), pod("ordinary", cpu=64))
+    scene.driver.apply(*(pod(f"mpi-{at}", cpu=1, metadata=exclusive) for at in range(5)))
+    scene.driver.settle()
+
+    told = await scene.read()
+    assert told["moorage_exclusive_pods"] == {"": 0.0}
+    assert told["moorage_waiting_exclusive_pods"] == {"": 5.0}
+
+
+class SlotsPlugin(PreEnqueue):
+    """Has a resource of which no figure is kept in a column, and one that keeps them."""
+
+    name = "SlotsPlugin"
+
+    @classmethod
+    def create_sharing(
+        cls, args: object, gates: Mapping[str, bool], handles: HandleRegistry
+    ) -> Self:
+        handles.register(SLOTS, SlotsHandle)
+        handles.register(f"{SLOTS}-in-columns", ColumnsHandle)
+        return cls()
+
+    def pre_enqueue(self, pod: Pod) -> None:
+        return None
+
+
+async def test_figures_of_extended_resources_are_added_up_wherever_they_are_kept() -> None:
+    engine = testing.make_engine(SlotsPlugin)
+    driver = Driver(engine)
+    driver.apply(node("a"), node("b"), status("a", 5), status("b", 3), using("p", 2, "a"))
+
+    text = (await Metrics(engine, Observations(lambda: 0.0)).text()).decode()
+    lines = [line for line in text.splitlines() if line.startswith("moorage_extended_resource{")]
+    assert lines == [
+        f'moorage_extended_resource{{figure="{figure}",resource="{SLOTS}{kept}"}} {value}'
+        for kept in ("", "-in-columns")
+        for figure, value in (("capacity", "8.0"), ("used", "2.0"))
+    ]

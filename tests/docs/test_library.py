@@ -22,10 +22,13 @@ DEMO = "examples/demo"
 
 
 def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
-    for at, block in enumerate(blocks(PAGE, "python")):
-        run(f"library_page_{at}", block)
+    run("library_page", *blocks(PAGE, "python"))
 
-    first, second, third, fourth = capsys.readouterr().out.splitlines()
+    first, second, pod, requested, third, fourth = capsys.readouterr().out.splitlines()
+    assert (pod, requested in ("1000", "without pandas")) == (
+        "shop Running zone-b 4294967296",
+        True,
+    )
     assert first.startswith("pending it tolerated dedicated=database:NoSchedule")
     assert second == "16 placed, 4 pending"
     placed, in_first_zone = map(int, third.split())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from moorage.embedded.adoption import AdoptionReport, Copied, adopt_all
+from moorage.embedded.controllers.revisions import revision_hash
 from moorage.embedded.controllers.runner import run_controllers
 from moorage.embedded.hollow.pod_life import KUBELET
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
@@ -85,6 +87,44 @@ async def test_workloads_go_on_with_the_same_pods(cluster: Play) -> None:
     assert all(each["status"]["phase"] == "Running" for each in other.pods())
     assert (report.orphans, report.refusals) == (0, [])
     assert other.get("deployments.apps", "web")["status"]["readyReplicas"] == 2
+
+
+def copy_with_their_hashes(cluster: Play) -> list[Copied]:
+    """What the documented `kubectl get` prints: no revisions, hashes of Kubernetes."""
+    text = json.dumps([each for _, each in copy(cluster) if each["kind"] != "ControllerRevision"])
+    for number, revision in enumerate(cluster.objects("controllerrevisions.apps")):
+        text = text.replace(revision_hash(revision), f"7d9f8c6b5{number}")
+    return [("dump.yaml", each) for each in json.loads(text)]
+
+
+@played
+async def test_a_dump_without_revisions_goes_on_with_the_same_pods(cluster: Play) -> None:
+    await make_initial_objects(cluster)
+    items = copy_with_their_hashes(cluster)
+    other, _ = await run_copy(items)
+
+    assert uids(other) == uids(cluster)
+    status = other.get("statefulsets.apps", "db")["status"]
+    assert (status["updateRevision"], status["updatedReplicas"]) == (status["currentRevision"], 2)
+    assert other.get("daemonsets.apps", "agent")["status"]["updatedNumberScheduled"] == 1
+
+
+@played
+async def test_a_template_that_no_pod_has_yet_is_rolled_out(cluster: Play) -> None:
+    await make_initial_objects(cluster)
+    items = copy_with_their_hashes(cluster)
+    for _, item in items:
+        if item["kind"] == "DaemonSet":
+            item["metadata"]["annotations"] = {"deprecated.daemonset.template.generation": "2"}
+        elif item["metadata"]["name"].startswith("agent-"):
+            item["metadata"]["labels"]["pod-template-generation"] = "1"
+        elif item["kind"] == "StatefulSet":
+            item["metadata"]["generation"] += 1
+    other, _ = await run_copy(items)
+
+    gone = uids(cluster) - uids(other)
+    names = {pod["metadata"]["name"] for pod in cluster.pods() if pod["metadata"]["uid"] in gone}
+    assert {name.partition("-")[0] for name in names} == {"agent", "db"}
 
 
 @pytest.mark.parametrize("with_values", [False, True])

@@ -89,5 +89,14 @@ def test_the_report_reads_well() -> None:
     bind(made, waiting, "small")
     lines = list(describe(made.report()))
 
-    assert lines[0] == "1 pods placed by the other scheduler, 0.00% on a node that is best here"
+    assert lines[0] == "1 pod placed by the other scheduler, 0.00% on a node that is best here"
     assert lines[1].split(maxsplit=1) == ["1", "a node that scores less"]
+
+
+def test_a_shadow_that_has_seen_no_placement_claims_no_agreement() -> None:
+    report = shadow(BIG).report()
+
+    assert report.agreement is None
+    assert list(describe(report)) == [
+        "the other scheduler has placed no pod since the shadow began: nothing to compare"
+    ]

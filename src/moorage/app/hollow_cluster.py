@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
 import msgspec
@@ -40,6 +40,8 @@ SELECTOR = f"{LABEL}=true"
 
 # So many nodes are made at a time.
 _MAKERS = 16
+# So many names are printed.
+_MOST_NAMES = 3
 
 _encode = msgspec.json.Encoder().encode
 
@@ -97,22 +99,42 @@ def _reflect(api: Requests, mirror: HollowMirror, kind: str, params: dict[str, s
     return Reflector(api, KINDS[kind], mirror, params=given, keep_raw=True, essential=essential)
 
 
-async def make_remote_nodes(api: Requests, file: ShapeFile) -> int:
-    """Makes the nodes of a file with all that belongs to them; returns how many are new.
+@dataclass(slots=True)
+class MadeNodes:
+    """What came of making nodes."""
 
-    Raises InputError with the first one that is refused.
+    #: The nodes that are looked after, by label; empty stands for all.
+    selector: str = SELECTOR
+    new: int = 0
+    #: Nodes that exist without the label, by name: they may be real.
+    unlabelled: list[str] = field(default_factory=list)
+
+    def describe(self) -> Iterator[str]:
+        """Yields a note if nodes that were asked for are not hollow ones."""
+        if self.unlabelled:
+            count, names = len(self.unlabelled), sorted(self.unlabelled)
+            exist = "1 node exists" if count == 1 else f"{count:,} nodes exist"
+            some = ", ".join((*names[:_MOST_NAMES], *(["…"] if count > _MOST_NAMES else [])))
+            yield f"{exist} without the label {SELECTOR}, left alone: {some}"
+
+
+async def make_remote_nodes(api: Requests, file: ShapeFile, selector: str = SELECTOR) -> MadeNodes:
+    """Makes the nodes of a file that do not exist, with all that belongs to them.
+
+    Nodes that exist without the label are left alone, unless the selector is empty. Raises
+    InputError with the first one that is refused.
     """
-    made: list[bool] = []
+    made = MadeNodes(selector)
     left = _number_nodes(file)
 
     async def work() -> None:
         for place, shape, number, address in left:
-            made.append(await _make_node(api, place, shape, number, address))
+            await _make_node(api, made, place, shape, number, address)
 
     async with _task_group() as group:
         for _ in range(_MAKERS):
             group.create_task(work())
-    return sum(made)
+    return made
 
 
 def _number_nodes(file: ShapeFile) -> Iterator[tuple[str, NodeShape, int, str]]:
@@ -126,15 +148,17 @@ def _number_nodes(file: ShapeFile) -> Iterator[tuple[str, NodeShape, int, str]]:
 
 
 async def _make_node(
-    api: Requests, place: str, shape: NodeShape, number: int, address: str
-) -> bool:
+    api: Requests, made: MadeNodes, place: str, shape: NodeShape, number: int, address: str
+) -> None:
     node = node_of(shape, number, address, now_text(utc_now()))
     name = node["metadata"]["name"]
-    is_new = await _make(api, node, place)
-    uid = decode(await api.get(KINDS["Node"].path(name=name)))["metadata"]["uid"]
-    for each in (*slices_of(name, uid, shape.devices), *_objects_of(shape, name)):
+    made.new += await _make(api, node, place)
+    metadata = decode(await api.get(KINDS["Node"].path(name=name)))["metadata"]
+    if made.selector and (metadata.get("labels") or {}).get(LABEL) != "true":
+        made.unlabelled.append(name)
+        return
+    for each in (*slices_of(name, metadata["uid"], shape.devices), *_objects_of(shape, name)):
         await _make(api, each, place)
-    return is_new
 
 
 def _objects_of(shape: NodeShape, node: str) -> Iterable[Json]:

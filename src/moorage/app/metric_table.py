@@ -259,6 +259,9 @@ EXCLUSIVE_PODS = _gauge(
     "moorage_exclusive_pods",
     "Pods on nodes that by their coexist policy share the node with no ordinary pod.",
 )
+WAITING_EXCLUSIVE_PODS = _gauge(
+    "moorage_waiting_exclusive_pods", "Exclusive pods in the queue, as yet without a node."
+)
 EXCLUSIVE_NODES = _gauge(
     "moorage_exclusive_nodes", "Nodes that exclusive pods of a namespace hold.", "namespace"
 )

@@ -27,6 +27,7 @@ from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, HOLDERS
 from moorage.framework.profile import Profile
 from moorage.framework.series import Counts, Histogram, Metric, Series
 from moorage.framework.status import PluginError
+from moorage.objects.coexist import is_exclusive
 from moorage.objects.resources import CPU, MEMORY
 from moorage.queue import Entity
 from moorage.web.engine_reads import Read, in_slices
@@ -119,7 +120,8 @@ class Metrics:
         yield Counts(table.STALL, [((), self._stall_seconds())])
 
     def _families(self) -> Generator[None, None, list[Family]]:
-        rejections = yield from self._rejections()
+        rejections, waiting_exclusive = yield from self._look_at_queue()
+        extended = yield from _add_up_extended(self._engine.cluster.extended)
         series = chain(
             self._observations.series(),
             self._of_batches(),
@@ -127,6 +129,7 @@ class Metrics:
             self._of_worker(),
             self._of_process(),
             (Counts(table.UNSCHEDULABLE_PODS, rejections.items()),),
+            (Counts(table.WAITING_EXCLUSIVE_PODS, [((), waiting_exclusive)]), extended),
             (self._requests, self._request_durations),
         )
         found = []
@@ -135,14 +138,16 @@ class Metrics:
             yield
         return found
 
-    def _rejections(self) -> Generator[None, None, Counter[tuple[str, str]]]:
-        """How many waiting pods each plugin of each profile rejected."""
+    def _look_at_queue(self) -> Generator[None, None, tuple[Counter[tuple[str, str]], int]]:
+        """Counts waiting pods that each plugin of each profile rejected, and exclusive ones."""
         found: Counter[tuple[str, str]] = Counter()
+        exclusive = 0
         left = iter(list(self._engine.queue))
         while some := list(islice(left, _SLICE)):
             found.update(_blames(some))
+            exclusive += sum(1 for queued in some if is_exclusive(queued.pod))
             yield
-        return found
+        return found, exclusive
 
     def _of_queue(self) -> Iterator[Counts]:
         engine = self._engine
@@ -165,7 +170,6 @@ class Metrics:
         exclusive = cluster.nodes.ledger(EXCLUSIVE_PODS).column(ALL)
         yield Counts(table.EXCLUSIVE_PODS, [((), int(exclusive.sum()))])
         yield from _of_exclusive_nodes(cluster.nodes)
-        yield _of_extended_resources(cluster.extended)
 
     def _of_batches(self) -> Iterator[Counts]:
         """Yields how pods share answers, and which plugins prevent it."""
@@ -242,17 +246,17 @@ def _of_exclusive_nodes(nodes: Nodes) -> Iterator[Counts]:
     yield from (held, unrequested)
 
 
-def _of_extended_resources(extended: ExtendedView) -> Counts:
-    """Returns the figures of extended resources that are kept as columns, summed over nodes."""
-    figures = Counts(table.EXTENDED_RESOURCE)
+def _add_up_extended(extended: ExtendedView) -> Generator[None, None, Counts]:
+    """Returns the figures of extended resources, summed over nodes."""
+    sums = Counts(table.EXTENDED_RESOURCE)
     for resource_type in extended:
-        columns, pool = extended.columns(resource_type), extended.pool(resource_type)
-        names = columns.names if columns is not None else ()
-        for name in names:
-            assert columns is not None
-            total = int(columns[name].sum()) if pool is None else int(pool.figures()[name])
-            figures.add((resource_type, name), total)
-    return figures
+        left = iter(extended.figures(resource_type))
+        while some := list(islice(left, _SLICE)):
+            for figures in some:
+                for name, value in figures.items():
+                    sums.add((resource_type, name), value)
+            yield
+    return sums
 
 
 def _by_one(metric: Metric, values: Mapping[str, int]) -> Counts:

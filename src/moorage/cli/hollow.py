@@ -19,6 +19,7 @@ from .options import (
     StartSecondsOption,
     StopSecondsOption,
 )
+from .rendering import count, note
 
 if TYPE_CHECKING:
     from moorage.app.hollow_cluster import RemoteHollowSettings
@@ -94,8 +95,10 @@ async def _look_after(
     from .signals import StopSignal
 
     async with Api(await options.connect()) as api:
-        made = await make_remote_nodes(api, file)
+        made = await make_remote_nodes(api, file, settings.selector)
         async with run_hollow_nodes(api, settings) as running:
-            count = len(running.kubelets.hosts)
-            print(f"Serving {count} nodes, {made} of them new. Ctrl-C stops.", flush=True)
+            for text in made.describe():
+                note(text)
+            nodes = count(len(running.kubelets.hosts), "node")
+            print(f"Serving {nodes}, {made.new} of them new. Ctrl-C stops.", flush=True)
             await StopSignal(seconds).wait()

@@ -19,7 +19,7 @@ from .options import (
     OutputOption,
     PluginsOption,
 )
-from .rendering import plain, print_data
+from .rendering import count, plain, print_data
 
 if TYPE_CHECKING:
     from moorage.world.shadow_judge import Shadow
@@ -70,7 +70,8 @@ def shadow(  # noqa: PLR0913 - one for each flag
     async def main() -> Shadow:
         connection = await options.reach()
         async with shadow_cluster(connection, engine) as shadow:
-            print(f"Watching {len(engine.cluster.nodes)} nodes. Ctrl-C stops.", flush=True)
+            nodes = count(len(engine.cluster.nodes), "node")
+            print(f"Watching {nodes}. Ctrl-C stops.", flush=True)
             await _print_reports(shadow, for_seconds, every)
             return shadow
 

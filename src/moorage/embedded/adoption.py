@@ -14,7 +14,13 @@ from typing import Any
 from moorage.embedded.api.kind import ServedKind
 from moorage.embedded.api.metadata import condition_of
 from moorage.embedded.api.object_api import ObjectApi
-from moorage.embedded.controllers.revisions import REVISIONS, make_revision_data
+from moorage.embedded.controllers.revisions import (
+    REVISION_HASH_LABEL,
+    REVISION_LABEL,
+    REVISIONS,
+    make_revision,
+    make_revision_data,
+)
 from moorage.embedded.hollow.pod_life import KUBELET
 from moorage.embedded.request_refusals import RequestRefused
 from moorage.embedded.store.object_store import Json
@@ -39,6 +45,10 @@ _POD_SPECS = (
     ("spec", "jobTemplate", "spec", "template", "spec"),
     ("data", "spec", "template", "spec"),
 )
+
+# Which template a pod of a daemon set was made from, and which one is the present one.
+_GENERATION_OF_POD = "pod-template-generation"
+_GENERATION_OF_DAEMON_SET = "deprecated.daemonset.template.generation"
 
 # Reasons are given for so many refused objects; all are counted.
 _MOST_REASONS = 10
@@ -121,8 +131,8 @@ class _Adopter:
     def renew_revisions(self) -> None:
         """Writes the newest revision of each owner as this server would have written it.
 
-        It recognises revisions byte by byte. Without this, all pods of stateful sets and daemon
-        sets would be replaced.
+        It recognises revisions byte by byte. Where there is no revision, its name is found on what
+        was copied. Otherwise all pods of stateful sets and daemon sets would be replaced.
         """
         newest: dict[str, Json] = {}
         for item in self._objects(REVISIONS):
@@ -130,11 +140,19 @@ class _Adopter:
                 last = newest.get(owner["uid"])
                 if last is None or last["revision"] < item["revision"]:
                     newest[owner["uid"]] = item
-        for resource in ("statefulsets.apps", "daemonsets.apps"):
+        hashes = _hashes_of_newest_pods(self._objects("pods"))
+        for resource, label in (
+            ("statefulsets.apps", REVISION_HASH_LABEL),
+            ("daemonsets.apps", REVISION_LABEL),
+        ):
             for owner in self._objects(resource):
                 revision = newest.get(owner["metadata"]["uid"])
                 if revision is not None:
                     self._rewrite({**revision, "data": make_revision_data(owner)})
+                elif named := _hash_of_present_template(owner, hashes):
+                    made = make_revision(owner, label, named)
+                    namespace = owner["metadata"]["namespace"]
+                    self._api.create(self._api.kinds[REVISIONS], namespace, made)
 
     def _rewrite(self, revision: Json) -> None:
         metadata = revision["metadata"]
@@ -199,6 +217,34 @@ class _Adopter:
         self.report.refused += 1
         if len(self.report.refusals) < _MOST_REASONS:
             self.report.refusals.append(text)
+
+
+def _hashes_of_newest_pods(pods: Iterable[Json]) -> dict[str, tuple[str, str, str]]:
+    """Returns creation, hash and generation of the newest pod of each owner, by the owner's uid."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for pod in pods:
+        metadata = _metadata(pod)
+        labels = metadata.get("labels") or {}
+        made = metadata.get("creationTimestamp") or ""
+        seen = made, labels.get(REVISION_LABEL, ""), labels.get(_GENERATION_OF_POD, "")
+        for owner in metadata.get("ownerReferences") or ():
+            found[owner["uid"]] = max(seen, found.get(owner["uid"], seen))
+    return found
+
+
+def _hash_of_present_template(owner: Json, hashes: Mapping[str, tuple[str, str, str]]) -> str:
+    """Returns the hash that the former cluster gave the template of an owner.
+
+    It is empty if no pod shows it: that cluster had not yet acted on the present template.
+    """
+    metadata, status = owner["metadata"], owner.get("status") or {}
+    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        return ""
+    if owner["kind"] == "StatefulSet":
+        return str(status.get("updateRevision") or "").rpartition("-")[2]
+    _, named, generation = hashes.get(metadata["uid"], ("", "", ""))
+    present = (metadata.get("annotations") or {}).get(_GENERATION_OF_DAEMON_SET, generation)
+    return named if generation == present else ""
 
 
 def _without_values(item: Json, *, is_custom: bool) -> Json:

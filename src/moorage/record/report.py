@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from moorage.engine.actions import Action
-from moorage.world.shadow_report import JudgedPlacement, ShadowReport
+from moorage.world.shadow_report import JudgedPlacement, ShadowReport, describe_share
 
 from .judgement_check import describe_judged
 from .pod_story import describe_action
@@ -76,8 +76,8 @@ def to_builtins(result: ReplayResult) -> dict[str, Any]:
 
 
 def _describe_beside(report: ShadowReport, seconds: float) -> Iterator[str]:
-    share = f"{report.agreement:.2f}% on a node that is best here"
-    yield f"placements   {report.placed} by another scheduler in {seconds:.3f} s, {share}"
+    share = "" if report.agreement is None else f", {describe_share(report.agreement)}"
+    yield f"placements   {report.placed:,} by another scheduler in {seconds:.3f} s{share}"
     for agreement, count in report.by_agreement.items():
         if count:
             yield f"             {count:,}: {agreement}"

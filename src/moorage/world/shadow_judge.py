@@ -71,7 +71,7 @@ class Shadow:
         return ShadowReport(
             placed,
             {agreement.value: self.counts[agreement] for agreement in Agreement},
-            100.0 * best / placed if placed else 100.0,
+            100.0 * best / placed if placed else None,
             dict(self.placeable),
             self.our_seconds / max(placed, 1),
             self.their_seconds / max(placed, 1),

@@ -42,8 +42,8 @@ class ShadowReport(ExplanationPart, frozen=True):
 
     placed: int
     by_agreement: dict[str, int]
-    #: Percent of placements on one of the nodes that are best here, too.
-    agreement: float
+    #: Percent of placements on one of the nodes that are best here, too; None without placements.
+    agreement: float | None
     #: Pods that the other scheduler leaves pending and Moorage would place, by key, with the node.
     placeable: dict[str, str]
     #: Seconds to decide a pod here, and from a pod's creation until it was bound there, on average.
@@ -54,14 +54,27 @@ class ShadowReport(ExplanationPart, frozen=True):
 
 def describe(report: ShadowReport) -> Iterator[str]:
     """Yields the report in sentences."""
-    share = f"{report.agreement:.2f}% on a node that is best here"
-    yield f"{report.placed} pods placed by the other scheduler, {share}"
+    if report.agreement is None:
+        yield "the other scheduler has placed no pod since the shadow began: nothing to compare"
+    else:
+        pods = f"{report.placed:,} pod{'s' * (report.placed != 1)}"
+        yield f"{pods} placed by the other scheduler, {describe_share(report.agreement)}"
     for agreement, count in report.by_agreement.items():
         if count:
             yield f"    {count:>8,}  {agreement}"
     if report.placeable:
-        yield f"{len(report.placeable)} pods wait there that Moorage would place"
-    yield (
+        yield f"Moorage would place {len(report.placeable):,} of the pods that wait there"
+    if report.placed:
+        yield _describe_times(report)
+
+
+def describe_share(agreement: float) -> str:
+    """Returns how many of the placements Moorage would have made as well."""
+    return f"{agreement:.2f}% on a node that is best here"
+
+
+def _describe_times(report: ShadowReport) -> str:
+    return (
         f"{1000 * report.our_seconds:.2f} ms to decide a pod here; "
         f"{report.their_seconds:.2f} s from its creation to its binding there"
     )

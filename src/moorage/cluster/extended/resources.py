@@ -120,6 +120,12 @@ class ExtendedView(ABC):
     def layer(self) -> ExtendedLayer:
         """Returns a layer that can be changed on its own."""
 
+    def figures(self, resource_type: str) -> list[Mapping[str, int]]:
+        """Returns all figures of a type: of the pool if there is one, else of each row."""
+        table = self._tables[resource_type]
+        counted = list(table.by_row.values()) if table.pool is None else [table.pool]
+        return [dict.fromkeys(table.columns.names, 0), *(each.figures for each in counted)]
+
 
 class ExtendedResources(ExtendedView):
     """The present resources. The cluster passes every node and pod to it."""

@@ -129,8 +129,17 @@ def _in_order(value: Any) -> Any:
 
 
 def _create(cluster: ControllerApi, owner: Json, label: str, number: int) -> Json:
-    metadata, data = owner["metadata"], make_revision_data(owner)
-    named = hash_of(data["spec"]["template"])
+    named = hash_of(make_revision_data(owner)["spec"]["template"])
+    made = make_revision(owner, label, named, number)
+    return cluster.create(REVISIONS, owner["metadata"]["namespace"], made).object
+
+
+def make_revision(owner: Json, label: str, named: str, number: int = 1) -> Json:
+    """Returns the version of an owner's present template, named by a hash.
+
+    `label` is the label that has the hash.
+    """
+    metadata = owner["metadata"]
     labels = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
     made: Json = {
         "metadata": {
@@ -138,10 +147,10 @@ def _create(cluster: ControllerApi, owner: Json, label: str, number: int) -> Jso
             "labels": {**labels, label: named},
             "ownerReferences": [reference(owner)],
         },
-        "data": data,
+        "data": make_revision_data(owner),
         "revision": number,
     }
     if metadata.get("annotations"):
         # Among them may be why the template was changed.
         made["metadata"]["annotations"] = metadata["annotations"]
-    return cluster.create(REVISIONS, metadata["namespace"], made).object
+    return made

@@ -1,23 +1,12 @@
-r"""Moorage as a library: a cluster as a value, and questions about it.
-
-    import moorage
-
-    cluster = moorage.read_cluster("dump.yaml")
-    print(cluster.explain("shop/web-1").message)
-
-These names are stable: `read_cluster`, `read_live_cluster`, `read_trace`, `ClusterSnapshot` and
-what its methods take and return. Everything else may change with any version.
-"""
+"""A cluster as a value, and the questions that it answers."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -25,12 +14,12 @@ import numpy as np
 from moorage.cluster import Nodes
 from moorage.config import Configuration, FeatureGates, default, load, load_mapping
 from moorage.config.configuration import API_VERSION, KIND
-from moorage.config.kubernetes_versions import DEFAULT_VERSION, read_server_version, read_version
+from moorage.config.kubernetes_versions import DEFAULT_VERSION, read_version
 from moorage.documents.errors import InputError
 from moorage.engine import Engine
 from moorage.engine.cycle import Found, decide
 from moorage.engine.events import Applied
-from moorage.engine.explain import Explanation, explain as explain_pod
+from moorage.engine.explain import Explanation, NoSuchNode, explain as explain_pod
 from moorage.engine.registry import registry
 from moorage.framework.attempt import Failed, Scored
 from moorage.framework.plugin import Plugin
@@ -39,78 +28,28 @@ from moorage.objects.decode import from_builtins
 from moorage.objects.kinds import READ_KINDS, Object
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
-from moorage.record.last_state import read_last_state
-from moorage.record.reader import is_recording
-from moorage.simulate.loading import Input, load as load_manifests
 from moorage.simulate.pod_fit import Fit, Question, fit as place_copies
 from moorage.simulate.rescheduling import Packing, reschedule as place_anew
 from moorage.simulate.simulation import simulate as run_simulation
-from moorage.simulate.traces import read_trace as read_arrivals
 from moorage.simulate.traces.arrivals import ArrivalTrace
 from moorage.simulate.traces.figures import TraceFigures, run_trace as run_arrivals
 from moorage.simulate.transcript import Transcript
 from moorage.world import Scene
 from moorage.world.claim_templates import ClaimTemplates
 
+from .changed_clusters import drain_nodes
+from .summary import describe, summarize_html
+from .tables import Table, node_rows, pod_rows
+from .waiting_pods import WaitingPods, explain_waiting
+
 #: A KubeSchedulerConfiguration: a file, its content as a mapping, or None for the default one.
 Config = str | Path | Mapping[str, Any] | None
 
-
-def read_cluster(*paths: str | Path) -> ClusterSnapshot:
-    """Reads manifests, a dump such as `kubectl get nodes,pods -A -o yaml` prints, or a recording.
-
-    From a recording, it reads the cluster at its end. Raises InputError, which names file, object
-    and field.
-    """
-    recordings = [Path(path) for path in paths if is_recording(Path(path))]
-    others = [str(path) for path in paths if Path(path) not in recordings]
-    found = load_manifests(others) if others or not paths else Input(())
-    recorded = (
-        [from_builtins(item["kind"], item) for _, item in read_last_state(recordings)]
-        if recordings
-        else []
-    )
-    return ClusterSnapshot(
-        (*found.objects, *recorded), notes=found.notes, claim_templates=found.claim_templates
-    )
+#: A pod of the cluster by NAMESPACE/NAME, or the manifest of a new one.
+AnyPod = str | Mapping[str, Any] | Pod
 
 
-def read_live_cluster(
-    kubeconfig: str | Path | None = None, context: str | None = None
-) -> ClusterSnapshot:
-    """Reads what scheduling needs from an API server, which is found as `kubectl` finds it.
-
-    Raises ClientError or InputError. It also works in a notebook, which runs an event loop already.
-    """
-    # Here, because the client takes long to load.
-    from moorage.client import Api, ApiError, connect
-    from moorage.client.listing import list_kinds
-
-    notes: list[str] = []
-
-    async def read() -> tuple[list[Object], str]:
-        connection = await connect(None if kubeconfig is None else str(kubeconfig), context, None)
-        async with Api(connection) as api:
-            version = DEFAULT_VERSION
-            # A user who may not read the version may still list.
-            with suppress(ApiError):
-                version = read_server_version(await api.get("/version"))
-            objects = await list_kinds(
-                api, sorted(READ_KINDS), lambda kind, key, why: notes.append(f"{kind} {key}: {why}")
-            )
-            return objects, version.name
-
-    with ThreadPoolExecutor(1) as pool:
-        objects, version = pool.submit(lambda: asyncio.run(read())).result()
-    return ClusterSnapshot(tuple(objects), emulation_version=version, notes=tuple(notes))
-
-
-def read_trace(path: str | Path) -> ArrivalTrace:
-    """Reads which pods come and go: a recording, the folder of OpenB, or a CSV file."""
-    return read_arrivals(Path(path))
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClusterSnapshot:
     """The objects of a cluster, and the configuration by which questions about them are answered.
 
@@ -126,6 +65,15 @@ class ClusterSnapshot:
     notes: tuple[str, ...] = ()
     #: Of what claims of new pods are made.
     claim_templates: ClaimTemplates = field(default_factory=ClaimTemplates)
+
+    def __repr__(self) -> str:
+        return f"ClusterSnapshot({describe(self.nodes, self.pods)})"
+
+    def _repr_html_(self) -> str:
+        """Returns a summary, for notebooks."""
+        return summarize_html(self.nodes, self.pods, self.emulation_version, self.notes)
+
+    # Other clusters
 
     def configure(
         self,
@@ -150,9 +98,33 @@ class ClusterSnapshot:
         )
 
     def add(self, *manifests: Mapping[str, Any]) -> ClusterSnapshot:
-        """Returns the same cluster with more objects, given as manifests."""
+        """Returns the same cluster with more objects, given as manifests.
+
+        Raises InputError for a kind that scheduling does not read.
+        """
+        for each in manifests:
+            if each.get("kind") not in READ_KINDS:
+                raise InputError(f"kind {each.get('kind')}: is not read")
         more = tuple(from_builtins(each["kind"], dict(each)) for each in manifests)
         return replace(self, objects=(*self.objects, *more))
+
+    def add_nodes(self, node: str | Mapping[str, Any] | Node, count: int = 1) -> ClusterSnapshot:
+        """Returns the same cluster with more nodes: copies of a node or of a manifest.
+
+        A node of the cluster is given by its name; its devices are not copied. Names of copies end
+        in a number.
+        """
+        shape = self._find_node(node) if isinstance(node, str) else _decode(Node, node)
+        scene = Scene(nodes=self.nodes).extend(shape, count)
+        return replace(self, objects=(*self.objects, *scene.nodes[len(self.nodes) :]))
+
+    def drain(self, *nodes: str) -> ClusterSnapshot:
+        """Returns the same cluster with nodes cordoned and their pods waiting.
+
+        Pods of DaemonSets and static pods stay. Budgets that forbid the drain are among the notes.
+        """
+        objects, notes = drain_nodes(self.objects, nodes)
+        return replace(self, objects=objects, notes=(*self.notes, *notes))
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -168,44 +140,60 @@ class ClusterSnapshot:
         """Schedules the pending pods, as if every action succeeded at once."""
         return run_simulation(self.make_engine(), self.objects)
 
-    def explain(self, pod: str | Pod, node: str = "") -> Explanation:
-        """Says why a pod (NAMESPACE/NAME) waits, why it goes to its node, and what would help."""
-        asked = self._find(pod) if isinstance(pod, str) else pod
-        engine, waiting = self._take_off(asked)
-        found = explain_pod(engine.decider, waiting, node)
+    def explain(self, pod: AnyPod, node: str = "") -> Explanation:
+        """Says why a pod waits, why it goes to its node, and what would help.
+
+        The pod is one of the cluster (NAMESPACE/NAME), or a manifest of a new one.
+        """
+        cluster, asked = self._with_claims(pod)
+        engine, waiting = cluster._take_off(asked)
+        try:
+            found = explain_pod(engine.decider, waiting, node)
+        except NoSuchNode:
+            raise InputError(f"node {node}", "there is no such node") from None
         return msgspec.structs.replace(found, running_on=asked.node_name)
 
-    def fit(self, pod: Mapping[str, Any] | Pod, count: int = 1) -> Fit:
-        """Places copies of a pod, one after the other, without evicting any."""
-        template = pod if isinstance(pod, Pod) else from_builtins("Pod", dict(pod))
-        assert isinstance(template, Pod)
-        template, claims = self.claim_templates.make_claims(template)
-        question = Question(template, count, claims)
-        return place_copies(self.make_engine(), Scene.of(self.objects), question)
+    def explain_all(self) -> list[WaitingPods]:
+        """Explains the pods that still wait once all that fit are placed, the largest group first.
 
-    def place(self, pod: str | Mapping[str, Any] | Pod) -> str:
+        Pods of one owner and one template have one explanation, that of the first of them. Pods of
+        schedulers that the configuration does not have are left out.
+        """
+        engine = self.make_engine()
+        pending = [each.pod for each in run_simulation(engine, self.objects).pending]
+        ours = (pod for pod in pending if pod.spec.scheduler_name in engine.profiles)
+        return explain_waiting(engine.decider, ours)
+
+    def fit(self, pod: AnyPod, count: int = 1) -> Fit:
+        """Places copies of a pod, one after the other, without evicting any.
+
+        The pod is one of the cluster (NAMESPACE/NAME), or a manifest of a new one.
+        """
+        cluster, template = self._with_claims(pod)
+        return place_copies(
+            self.make_engine(), Scene.of(cluster.objects), Question(template, count)
+        )
+
+    def place(self, pod: AnyPod) -> str:
         """Returns the node that a pod goes to without evictions; empty if there is none.
 
         The pod is one of the cluster (NAMESPACE/NAME), or a manifest of a new one.
         """
-        new = from_builtins("Pod", dict(pod)) if isinstance(pod, Mapping) else pod
-        asked = self._find(new) if isinstance(new, str) else new
-        assert isinstance(asked, Pod)
-        asked, claims = self.claim_templates.make_claims(asked)
-        outcome, nodes = replace(self, objects=(*self.objects, *claims))._decide(asked)
+        cluster, asked = self._with_claims(pod)
+        outcome, nodes = cluster._decide(asked)
         return "" if isinstance(outcome, Failed) else nodes.name(outcome.row)
 
-    def compare(self, other: ClusterSnapshot) -> list[dict[str, Any]]:
+    def compare(self, other: ClusterSnapshot) -> Table:
         """Returns a row per pending pod that goes elsewhere in another cluster or configuration.
 
         `node` is its node here, `other` its node there; empty if it stays pending.
         """
         here, there = _list_places(self.simulate()), _list_places(other.simulate())
-        return [
+        return Table(
             {"pod": pod, "node": here.get(pod, ""), "other": there.get(pod, "")}
             for pod in {**here, **there}
             if here.get(pod, "") != there.get(pod, "")
-        ]
+        )
 
     def reschedule(self, name: str = "anew") -> Packing:
         """Places all running pods anew, and says how full nodes would be."""
@@ -224,39 +212,32 @@ class ClusterSnapshot:
         plugins = registry(self.plugins)
         return Engine(self._configuration(plugins), plugins)
 
-    def node_table(self) -> list[dict[str, Any]]:
-        """Returns a row per node, for pandas.DataFrame or pyarrow.Table.from_pylist."""
-        engine = self.make_engine()
-        for item in self.objects:
-            engine.handle(Applied(item), 0.0)
-        nodes = engine.cluster.nodes
-        return [_node_row(nodes.node(row), nodes.pods(row).values()) for row in nodes.rows.tolist()]
+    # Tables
 
-    def pod_table(self) -> list[dict[str, Any]]:
-        """Returns a row per pod, for the same libraries."""
-        return [
-            {
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "node": pod.node_name,
-                "scheduler": pod.spec.scheduler_name,
-                "priority": pod.priority,
-                "owner": pod.owner.name if pod.owner is not None else "",
-                **dict(pod.requests),
-            }
-            for pod in self.pods
-        ]
+    def node_table(self) -> Table:
+        """Returns a row per node: zone, labels, and what is allocatable and requested.
 
-    def score_table(self, pod: str | Pod) -> list[dict[str, Any]]:
+        Amounts are integers: cpu in thousandths of a core, memory in bytes. A label that a node
+        does not have is empty.
+        """
+        running = [pod for pod in self.pods if pod.node_name and not pod.is_finished]
+        return Table(node_rows(self.nodes, running))
+
+    def pod_table(self) -> Table:
+        """Returns a row per pod: phase, node, owner, requests and labels, as in `node_table`."""
+        return Table(pod_rows(self.nodes, self.pods))
+
+    def score_table(self, pod: AnyPod) -> Table:
         """Returns a row per node that a pod fits on, the best first, with the weighted scores."""
-        outcome, nodes = self._decide(self._find(pod) if isinstance(pod, str) else pod)
+        cluster, asked = self._with_claims(pod)
+        outcome, nodes = cluster._decide(asked)
         if isinstance(outcome, Failed):
-            return []
+            return Table()
         # A pod that fits on one node only is not scored.
         scored = outcome.scored or Scored(
             np.array([outcome.row], np.intp), {}, np.zeros(1, np.int64)
         )
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "node": nodes.name(int(row)),
                 "total": int(scored.totals[at]),
@@ -264,7 +245,7 @@ class ClusterSnapshot:
             }
             for at, row in enumerate(scored.rows)
         ]
-        return sorted(rows, key=lambda each: (-each["total"], each["node"]))
+        return Table(sorted(rows, key=lambda each: (-each["total"], each["node"])))
 
     def _decide(self, asked: Pod) -> tuple[Found | Failed, Nodes]:
         """Decides a pod as if it waited; returns the decision and the nodes."""
@@ -282,11 +263,25 @@ class ClusterSnapshot:
                 engine.handle(Applied(item), 0.0)
         return engine, msgspec.structs.replace(asked, node_name="")
 
-    def _find(self, key: str) -> Pod:
-        for pod in self.pods:
-            if pod.key == key:
-                return pod
-        raise InputError(f"pod {key}", f"not found among {len(self.pods)} pods")
+    def _with_claims(self, pod: AnyPod) -> tuple[ClusterSnapshot, Pod]:
+        """Returns the cluster with the claims that a pod still needs, and the pod."""
+        asked, claims = self.claim_templates.make_claims(self._read_pod(pod))
+        return replace(self, objects=(*self.objects, *claims)), asked
+
+    def _read_pod(self, pod: AnyPod) -> Pod:
+        """Returns the pod of that name, or the pod that is given."""
+        if not isinstance(pod, str):
+            return _decode(Pod, pod)
+        for each in self.pods:
+            if each.key == pod:
+                return each
+        raise _not_found("pod", pod, [each.key for each in self.pods])
+
+    def _find_node(self, name: str) -> Node:
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise _not_found("node", name, [each.name for each in self.nodes])
 
     def _configuration(self, plugins: Mapping[str, type[Plugin]]) -> Configuration:
         known = known_plugins(plugins)
@@ -310,18 +305,22 @@ def _list_places(transcript: Transcript) -> dict[str, str]:
     return {each.pod.key: each.node for each in transcript.placed}
 
 
-def _node_row(node: Node, pods: Any) -> dict[str, Any]:
-    used: dict[str, int] = {}
-    count = 0
-    for pod in pods:
-        count += 1
-        for name, amount in pod.requests:
-            used[name] = used.get(name, 0) + amount
-    allocatable = dict(node.allocatable)
-    return {
-        "name": node.name,
-        "unschedulable": node.unschedulable,
-        "pods": count,
-        **{f"allocatable.{name}": amount for name, amount in allocatable.items()},
-        **{f"requested.{name}": used.get(name, 0) for name in allocatable if name != "pods"},
-    }
+def _not_found(kind: str, name: str, known: Sequence[str]) -> InputError:
+    text = f"not found among {len(known)} {kind}s"
+    likely = get_close_matches(name, known, n=1)
+    return InputError(f"{kind} {name}", f"{text}; did you mean {likely[0]}?" if likely else text)
+
+
+T = TypeVar("T", Pod, Node)
+
+
+def _decode(kind: type[T], given: Mapping[str, Any] | T) -> T:
+    """Returns the object that is given, or that a manifest describes."""
+    if isinstance(given, kind):
+        return given
+    if isinstance(given, Mapping) and given.get("kind", kind.__name__) == kind.__name__:
+        found = from_builtins(kind.__name__, dict(given))
+        assert isinstance(found, kind)
+        return found
+    what = given.get("kind") if isinstance(given, Mapping) else type(given).__name__
+    raise InputError(f"{what}: must be the name of a {kind.__name__} or its manifest")
