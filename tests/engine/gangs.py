@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from moorage.config import FeatureGates
 from moorage.config.kubernetes_versions import VERSIONS, KubernetesVersion
 from moorage.objects.kinds import Object
@@ -13,6 +15,10 @@ from moorage.testing.builders import pod
 from moorage.testing.driver import Driver, drive
 
 OLD, NEW = VERSIONS
+#: The version that engines follow if a test names none.
+followed = NEW
+#: For tests, or whole modules, whose scenarios end alike in all versions.
+IN_EACH_VERSION = pytest.mark.usefixtures("each_version")
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True, "Coscheduling": True}
 
 
@@ -29,9 +35,12 @@ def members(group: str, count: int, start: int = 0, **fields: Any) -> list[Pod]:
 
 
 def drive_gangs(
-    *objects: Object, topology: bool = True, version: KubernetesVersion = NEW, **config: Any
+    *objects: Object,
+    topology: bool = True,
+    version: KubernetesVersion | None = None,
+    **config: Any,
 ) -> Driver:
     """Drives an engine that knows groups; without topology, their keys do not count."""
     switched = {**GATES, "TopologyAwareWorkloadScheduling": topology}
-    gates = FeatureGates.parse(switched, version=version)
+    gates = FeatureGates.parse(switched, version=version or followed)
     return drive(*objects, gates=gates, **config)
