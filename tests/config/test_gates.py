@@ -104,7 +104,6 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
                 "DRAOptionalNodeOperations",
                 "InPlacePodVerticalScalingSchedulerPreemption",
                 "DRANodeAllocatableResources",
-                "DRAWorkloadResourceClaims",
                 "CoordinatedLeaderElection",
             )
         ),
@@ -116,6 +115,11 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
                 "NominatedNodeNameForExpectation",
                 "PodLevelResources",
             )
+        ),
+        pytest.param(
+            {"DRAWorkloadResourceClaims": True},
+            "DRAWorkloadResourceClaims: needs GenericWorkload, which is off",
+            id="needs groups",
         ),
         pytest.param(
             {"GangScheduling": True},

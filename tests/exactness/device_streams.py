@@ -286,10 +286,16 @@ def _devices(random: Random, count: int) -> list[Manifest]:
     return made
 
 
-_CHANGES = (change_class, change_slice, change_slice, change_shared_slice, change_claim)
+_CHANGES: tuple[Callable[[World], Events], ...] = (
+    change_class,
+    change_slice,
+    change_slice,
+    change_shared_slice,
+    change_claim,
+)
 
 
 def pick_changes(random: Random, shape: Shape) -> list[Callable[[World], Events]]:
     """Returns some of the ways in which devices change in a stream."""
-    picked = random.sample(_CHANGES, random.choice([1, 2, 4]))
-    return [*picked, change_taint_rule] if shape.taint_rules else picked
+    rules = [change_taint_rule] if shape.taint_rules else []
+    return random.sample(_CHANGES, random.choice([1, 2, 4])) + rules

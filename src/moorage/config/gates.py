@@ -51,7 +51,7 @@ _KUBERNETES = {
     "DRAResourceClaimDeviceStatus": _Stage.ON,
     "DRAResourceClaimGranularStatusAuthorization": _Stage.ON,
     "DRASchedulerFilterTimeout": _Stage.ON,
-    "DRAWorkloadResourceClaims": _Stage.NOT_YET,
+    "DRAWorkloadResourceClaims": _Stage.OFF,
     "DynamicResourceAllocation": _Stage.LOCKED,
     "GangScheduling": _Stage.OFF,
     "GenericWorkload": _Stage.OFF,
@@ -103,6 +103,7 @@ _OFF = frozenset(name for name, stage in _STAGES.items() if stage in (_Stage.OFF
 
 # Gates that need another one to be on.
 _NEEDS = {
+    "DRAWorkloadResourceClaims": "GenericWorkload",
     "GangScheduling": "GenericWorkload",
     "TopologyAwareWorkloadScheduling": "GenericWorkload",
     "WorkloadAwarePreemption": "GangScheduling",

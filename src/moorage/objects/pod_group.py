@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from .meta import Condition, ObjectMeta, Wire, seconds
 from .pod import Pod
+from .pod_spec import PodResourceClaim
 from .quantity import Quantity
 from .resources import PODS, Amounts, native
 
@@ -65,6 +66,7 @@ class _GroupSpec(Wire, frozen=True):
     #: A word in v1alpha2, a choice of members in v1beta1.
     disruption_mode: str | dict[str, Any] | None = None
     priority: int | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
     parent_composite_pod_group_name: str = ""
     #: Of scheduler-plugins.
     min_member: int | None = None
@@ -101,6 +103,8 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     priority: int | None = None
     #: The node label that the API requires to be the same for all members; see `domain_key`.
     topology_key: str = ""
+    #: Claims that are reserved for it, for members that refer to them in the same words.
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     #: What must be free in the cluster before any member is tried.
     min_resources: Amounts = ()
     #: Whether evicting one member means to evict them all.
@@ -131,6 +135,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             is_gang=count is not None,
             priority=spec.priority,
             topology_key=_topology_key(spec),
+            resource_claims=spec.resource_claims or (),
             min_resources=_min_resources(spec) if version == COSCHEDULING else (),
             is_evicted_whole=_is_evicted_whole(spec.disruption_mode),
             parent=spec.parent_composite_pod_group_name,
