@@ -97,7 +97,6 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
             pytest.param({gate: True}, f"{gate}: not supported by Moorage yet", id=gate)
             for gate in (
                 "CompositePodGroup",
-                "PodGroupPreemptionPolicy",
                 "DRADerivedAttributes",
                 "DRADeviceCompatibilityGroups",
                 "DRAListTypeAttributes",

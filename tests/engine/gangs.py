@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -38,9 +39,10 @@ def drive_gangs(
     *objects: Object,
     topology: bool = True,
     version: KubernetesVersion | None = None,
+    gates: Mapping[str, bool] | None = None,
     **config: Any,
 ) -> Driver:
     """Drives an engine that knows groups; without topology, their keys do not count."""
-    switched = {**GATES, "TopologyAwareWorkloadScheduling": topology}
-    gates = FeatureGates.parse(switched, version=version or followed)
-    return drive(*objects, gates=gates, **config)
+    switched = {**GATES, "TopologyAwareWorkloadScheduling": topology, **(gates or {})}
+    parsed = FeatureGates.parse(switched, version=version or followed)
+    return drive(*objects, gates=parsed, **config)

@@ -6,19 +6,18 @@ from typing import Any
 
 import pytest
 
-from moorage.config import FeatureGates
 from moorage.engine.actions import ReleaseClaim, WriteClaims
 from moorage.framework.status import unresolvable
+from moorage.objects.decode import from_builtins
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 from moorage.objects.pod_spec import PodResourceClaim
 from moorage.objects.resource_claim import ClaimUser, ResourceClaim
 from moorage.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from moorage.testing.builders import node
-from moorage.testing.driver import Driver, drive, only
+from moorage.testing.driver import Driver, only
 from tests.device_builders import claim, device_class, resource_slice, result
-from tests.engine import gangs
-from tests.engine.gangs import GATES, IN_EACH_VERSION, gang, members
+from tests.engine.gangs import IN_EACH_VERSION, drive_gangs, gang, members
 
 pytestmark = IN_EACH_VERSION
 
@@ -51,8 +50,24 @@ def users_of_it(count: int, start: int = 0, **fields: Any) -> list[Pod]:
 
 
 def run(*objects: Any, on: bool = True) -> Driver:
-    switched = {**GATES, "DRAWorkloadResourceClaims": on}
-    return drive(*objects, gates=FeatureGates.parse(switched, version=gangs.followed))
+    return drive_gangs(*objects, gates={"DRAWorkloadResourceClaims": on})
+
+
+def test_what_a_group_says_of_its_claims_and_evictions_is_read() -> None:
+    made = from_builtins(
+        "PodGroup",
+        {
+            "apiVersion": "scheduling.k8s.io/v1beta1",
+            "metadata": {"name": "g"},
+            "spec": {
+                "preemptionPolicy": "Never",
+                "resourceClaims": [{"name": "net", "resourceClaimTemplateName": "t"}],
+            },
+        },
+    )
+
+    assert isinstance(made, PodGroup)
+    assert (made.preemption_policy, made.resource_claims) == ("Never", (REFERENCE,))
 
 
 def act(driver: Driver, rounds: int = 4) -> dict[str, str]:

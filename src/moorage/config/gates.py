@@ -68,7 +68,7 @@ _KUBERNETES = {
     "NodeInclusionPolicyInPodTopologySpread": _Stage.LOCKED,
     "NominatedNodeNameForExpectation": _Stage.FIXED,
     "OpportunisticBatching": _Stage.ON,
-    "PodGroupPreemptionPolicy": _Stage.NOT_YET,
+    "PodGroupPreemptionPolicy": _Stage.OFF,
     "PodLevelResources": _Stage.FIXED,
     "PodObservedGenerationTracking": _Stage.LOCKED,
     # API calls never hold up decisions here, so these two are right either way.
@@ -105,6 +105,7 @@ _OFF = frozenset(name for name, stage in _STAGES.items() if stage in (_Stage.OFF
 _NEEDS = {
     "DRAWorkloadResourceClaims": "GenericWorkload",
     "GangScheduling": "GenericWorkload",
+    "PodGroupPreemptionPolicy": "GenericWorkload",
     "TopologyAwareWorkloadScheduling": "GenericWorkload",
     "WorkloadAwarePreemption": "GangScheduling",
 }
