@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from moorage.app import claim_writes
@@ -20,7 +21,7 @@ from moorage.framework.device_writes import (
     DeviceClaimRef,
     DeviceWrites,
 )
-from moorage.objects.resource_claim import FINALIZER
+from moorage.objects.resource_claim import FINALIZER, ClaimUser
 
 from .fake_api import FakeApi, refusal
 
@@ -152,6 +153,28 @@ async def test_the_devices_of_members_that_share_a_claim_are_written_once(
     assert statuses[first_fails] == {"allocation": TIMED, "reservedFor": users[:1]}
     assert [each["reservedFor"] for each in statuses[first_fails:]][-1] == users
     assert sum("allocation" in each for each in statuses[first_fails:]) == 1
+
+
+async def test_a_claim_of_a_group_is_reserved_for_the_group_once() -> None:
+    """Members write one after the other, and those that come later find it done."""
+    api = FakeApi()
+    group = msgspec.to_builtins(ClaimUser.of_group("g", "ug"))
+    api.script("patch", PATH, as_read("8"))
+    api.script("patch", STATUS, as_read("9", allocation=TIMED, reservedFor=[group]))
+    writes = DeviceWrites((ClaimGrant(REF, ALLOCATION, user=group),), None, (REF,))
+    written = writer(api)
+
+    members = (PodRef("team", name, f"u-{name}") for name in ("a", "b"))
+    await asyncio.gather(*(written.write(WriteClaims(each, "n1", writes)) for each in members))
+
+    statuses = [each.body["status"] for each in api.requests if each.path == STATUS]
+    assert statuses == [{"allocation": TIMED, "reservedFor": [group]}]
+    assert group == {
+        "apiGroup": "scheduling.k8s.io",
+        "resource": "podgroups",
+        "name": "g",
+        "uid": "ug",
+    }
 
 
 @pytest.mark.parametrize(

@@ -97,14 +97,12 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
             pytest.param({gate: True}, f"{gate}: not supported by Moorage yet", id=gate)
             for gate in (
                 "CompositePodGroup",
-                "PodGroupPreemptionPolicy",
                 "DRADerivedAttributes",
                 "DRADeviceCompatibilityGroups",
                 "DRAListTypeAttributes",
                 "DRAOptionalNodeOperations",
                 "InPlacePodVerticalScalingSchedulerPreemption",
                 "DRANodeAllocatableResources",
-                "DRAWorkloadResourceClaims",
                 "CoordinatedLeaderElection",
             )
         ),
@@ -116,6 +114,11 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
                 "NominatedNodeNameForExpectation",
                 "PodLevelResources",
             )
+        ),
+        pytest.param(
+            {"DRAWorkloadResourceClaims": True},
+            "DRAWorkloadResourceClaims: needs GenericWorkload, which is off",
+            id="needs groups",
         ),
         pytest.param(
             {"GangScheduling": True},

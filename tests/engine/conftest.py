@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from moorage.config.kubernetes_versions import VERSIONS, KubernetesVersion
+from tests.engine import gangs
 from tests.engine.driver import engines
+
+
+@pytest.fixture(params=VERSIONS, ids=lambda version: version.name)
+def each_version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets gangs be placed as each version does."""
+    version: KubernetesVersion = request.param
+    monkeypatch.setattr(gangs, "followed", version)
 
 
 @pytest.fixture(autouse=True)

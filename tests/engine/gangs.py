@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+import pytest
 
 from moorage.config import FeatureGates
 from moorage.config.kubernetes_versions import VERSIONS, KubernetesVersion
@@ -13,6 +16,10 @@ from moorage.testing.builders import pod
 from moorage.testing.driver import Driver, drive
 
 OLD, NEW = VERSIONS
+#: The version that engines follow if a test names none.
+followed = NEW
+#: For tests, or whole modules, whose scenarios end alike in all versions.
+IN_EACH_VERSION = pytest.mark.usefixtures("each_version")
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True, "Coscheduling": True}
 
 
@@ -29,9 +36,13 @@ def members(group: str, count: int, start: int = 0, **fields: Any) -> list[Pod]:
 
 
 def drive_gangs(
-    *objects: Object, topology: bool = True, version: KubernetesVersion = NEW, **config: Any
+    *objects: Object,
+    topology: bool = True,
+    version: KubernetesVersion | None = None,
+    gates: Mapping[str, bool] | None = None,
+    **config: Any,
 ) -> Driver:
     """Drives an engine that knows groups; without topology, their keys do not count."""
-    switched = {**GATES, "TopologyAwareWorkloadScheduling": topology}
-    gates = FeatureGates.parse(switched, version=version)
-    return drive(*objects, gates=gates, **config)
+    switched = {**GATES, "TopologyAwareWorkloadScheduling": topology, **(gates or {})}
+    parsed = FeatureGates.parse(switched, version=version or followed)
+    return drive(*objects, gates=parsed, **config)

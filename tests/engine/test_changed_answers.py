@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
+from moorage.cluster import Change, Nodes, Rows, Scope
+from moorage.framework.plugin import Filter, PreFilter, Sign
+from moorage.framework.status import Reason
+from moorage.framework.verdict import Verdict
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from tests.builders import node, pod
@@ -34,6 +40,37 @@ def test_a_resource_that_no_node_offers_any_more_is_not_taken_for_a_new_one() ->
     run.apply(asking("d", "tape"), asking("e", "disk"))
 
     assert bindings(run.step(10)) == {"e": "two"}
+
+
+class NeedsDisks(PreFilter[int], Filter[int], Sign):
+    """Rejects nodes that offer no disk; it looks up once in which place of a row disks are."""
+
+    name = "NeedsDisks"
+    reads = Change.ALLOCATABLE
+    scope = Scope.ROW
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return None
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> int | None:
+        return nodes.resources.get("example.com/disk")
+
+    def filter(self, prepared: int, nodes: Nodes, rows: Rows) -> Verdict:
+        return Verdict.rejecting(nodes.allocatable[prepared][rows] == 0, Reason("no disk"))
+
+
+def test_plugins_find_resources_where_they_are_after_the_places_changed() -> None:
+    """Ink takes the place of disks, which come back in another one."""
+    nodes = [offering("first", tape=1), offering("second", disk=1)]
+    run = driver(*nodes, plugins=(NeedsDisks,))
+    run.apply(pod("a"))
+    assert bindings(run.step(2)) == {"a": "second"}
+
+    for each in (offering("second"), offering("third", ink=1), offering("second", disk=1)):
+        run.apply(each)
+    run.apply(pod("b"))
+
+    assert bindings(run.step(2)) == {"b": "second"}
 
 
 def test_what_changed_while_a_node_was_full_counts_once_it_has_room() -> None:

@@ -10,7 +10,9 @@ from moorage.objects.kinds import Object
 from moorage.objects.node import Node
 from moorage.testing.builders import node, pod
 from moorage.testing.driver import Driver, bindings
-from tests.engine.gangs import drive_gangs, gang, members
+from tests.engine.gangs import IN_EACH_VERSION, drive_gangs, gang, members
+
+pytestmark = IN_EACH_VERSION
 
 GPU = "example.com/gpu"
 

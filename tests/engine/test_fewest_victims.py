@@ -19,7 +19,9 @@ from moorage.simulate.conformance import make_engine, walk_groups
 from moorage.simulate.verdicts import read_scenarios
 from moorage.testing.builders import node, pod
 from moorage.testing.driver import Driver, evictions
-from tests.engine.gangs import drive_gangs, gang, members
+from tests.engine.gangs import IN_EACH_VERSION, drive_gangs, gang, members
+
+pytestmark = IN_EACH_VERSION
 
 FEWEST = [{"schedulerName": "default-scheduler", "gangs": {"victims": "fewest"}}]
 HIGH = {"priority": 10}

@@ -19,7 +19,9 @@ from moorage.framework.victim_units import find_units
 from moorage.objects.pod import Pod
 from moorage.testing.builders import node, pod
 from moorage.testing.driver import Driver, bindings, conditions, evictions, nominations, only
-from tests.engine.gangs import drive_gangs, gang, members
+from tests.engine.gangs import IN_EACH_VERSION, NEW, drive_gangs, gang, members
+
+pytestmark = IN_EACH_VERSION
 
 HIGH = {"priority": 10}
 NAME = "kubernetes.io/hostname"
@@ -159,7 +161,8 @@ def test_other_pods_are_looked_at_once_the_cluster_has_changed(
 def test_pods_of_one_domain_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_preemption, "MOST_LIFTED", 4)
     group = gang("g", 2, priority=10, topology_key="rack")
-    driver = drive_gangs(*racks(8), *lesser(16, 8), group, *members("g", 2, cpu=2, spec=HIGH))
+    high = members("g", 2, cpu=2, spec=HIGH)
+    driver = drive_gangs(*racks(8), *lesser(16, 8), group, *high, version=NEW)
 
     assert len(evictions(driver.step())) == 4
 

@@ -10,8 +10,10 @@ from moorage.engine.gangs import group_preemption
 from moorage.objects.pod import Pod
 from moorage.testing.builders import node, pod
 from moorage.testing.driver import bindings, evictions, nominations
-from tests.engine.gangs import drive_gangs, gang, members
+from tests.engine.gangs import IN_EACH_VERSION, drive_gangs, gang, members
 from tests.engine.test_gang_protection import PROTECTED
+
+pytestmark = IN_EACH_VERSION
 
 HIGH = {"priority": 10}
 HOST = "kubernetes.io/hostname"

@@ -25,7 +25,9 @@ from moorage.testing.driver import (
     nominations,
     only,
 )
-from tests.engine.gangs import NEW, OLD, drive_gangs, gang, members
+from tests.engine.gangs import IN_EACH_VERSION, NEW, OLD, drive_gangs, gang, members
+
+pytestmark = IN_EACH_VERSION
 
 NODES = [node(f"n{number}", cpu=2) for number in range(2)]
 
@@ -171,7 +173,9 @@ def test_a_refused_gang_is_not_tried_again_before_something_may_help() -> None:
 
 
 def test_pods_of_a_group_without_a_priority_must_have_none() -> None:
-    driver = drive_gangs(*NODES, gang("g", 2), *members("g", 2, cpu=1, spec={"priority": 5}))
+    driver = drive_gangs(
+        *NODES, gang("g", 2), *members("g", 2, cpu=1, spec={"priority": 5}), version=NEW
+    )
 
     told = conditions(driver.step())
 
@@ -218,7 +222,7 @@ def test_claims_are_spoken_of_where_a_group_may_go_anywhere(key: str, says: str)
     rack = node("n", cpu=2, labels={"rack": "r"})
     group = gang("g", 3, priority=10, topology_key=key)
     low, high = pod("low", cpu=1, node="n"), members("g", 3, cpu=1, spec={"priority": 10})
-    driver = drive_gangs(rack, low, group, *high)
+    driver = drive_gangs(rack, low, group, *high, version=NEW)
 
     (patch,) = only(driver.step(), PatchPodGroupStatus)
 

@@ -11,7 +11,9 @@ from moorage.objects.resource_claim import ResourceClaim
 from moorage.testing.driver import Driver, only
 from tests.builders import node, pod
 from tests.device_builders import claim, device_class, resource_slice, result
-from tests.engine.gangs import drive_gangs, gang
+from tests.engine.gangs import IN_EACH_VERSION, drive_gangs, gang
+
+pytestmark = IN_EACH_VERSION
 
 TO_N1 = {
     "nodeSelectorTerms": [

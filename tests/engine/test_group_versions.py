@@ -117,6 +117,50 @@ def test_pods_are_evicted_for_a_group_that_may_go_anywhere(version: KubernetesVe
     assert len(evictions(driver.step())) == 2
 
 
+@pytest.mark.parametrize(
+    ("on", "own", "of_pods", "evicts"),
+    [
+        pytest.param(True, "Never", "Never", False, id="the group's policy"),
+        pytest.param(True, "PreemptLowerPriority", "", True, id="which the pods have, too"),
+        pytest.param(True, "", "", True, id="by default"),
+        pytest.param(False, "Never", "", True, id="without the gate it has none"),
+        pytest.param(False, "", "Never", False, id="without the gate that of the pods"),
+    ],
+)
+def test_pods_are_evicted_for_a_group_as_its_policy_says(
+    on: bool, own: str, of_pods: str, evicts: bool
+) -> None:
+    policy = {"preemptionPolicy": of_pods} if of_pods else {}
+    driver = drive_gangs(
+        NODES[0],
+        pod("low", cpu=2, node="n0"),
+        gang("g", 1, priority=10, preemption_policy=own or None),
+        *members("g", 1, cpu=2, **ranked(10, **policy)),
+        gates={"PodGroupPreemptionPolicy": on},
+    )
+
+    assert bool(evictions(driver.step())) is evicts
+
+
+@pytest.mark.parametrize("own", ["Never", None])
+def test_pods_with_another_policy_than_their_group_are_not_placed(own: str | None) -> None:
+    other = {"Never": "PreemptLowerPriority", None: "Never"}[own]
+    driver = drive_gangs(
+        *NODES,
+        gang("g", 1, priority=10, preemption_policy=own),
+        *members("g", 1, cpu=1, **ranked(10, preemptionPolicy=other)),
+        gates={"PodGroupPreemptionPolicy": True},
+    )
+
+    told = conditions(driver.step())["g-0"]
+
+    assert (told.reason, told.message) == (
+        "SchedulerError",
+        "all pods in a single pod group should have the same preemption policy as the pod group's "
+        f"preemption policy, got {other} and {own or 'PreemptLowerPriority'}",
+    )
+
+
 def leave(driver: Driver, victim: Pod) -> None:
     """Lets a victim begin to terminate, as the API server shows it."""
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}

@@ -17,7 +17,9 @@ from moorage.objects.selector import LabelSelector, compile_selector
 from moorage.objects.workload import PodDisruptionBudget
 from moorage.plugins.preemption.preemption_dry_run import DryRun
 from moorage.testing.builders import node, pod
-from tests.engine.gangs import drive_gangs, gang
+from tests.engine.gangs import IN_EACH_VERSION, drive_gangs, gang
+
+pytestmark = IN_EACH_VERSION
 
 RUNNING = st.lists(
     st.tuples(

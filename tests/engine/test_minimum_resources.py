@@ -12,7 +12,9 @@ from moorage.objects.pod import Pod
 from moorage.objects.pod_group import COSCHEDULING, GROUP_LABEL, V1BETA1, PodGroup
 from moorage.testing.builders import node, pod
 from moorage.testing.driver import bindings, conditions, evictions, notes
-from tests.engine.gangs import drive_gangs
+from tests.engine.gangs import IN_EACH_VERSION, drive_gangs
+
+pytestmark = IN_EACH_VERSION
 
 NODES = [node(f"n{number}", cpu=2, memory="4Gi") for number in range(2)]
 

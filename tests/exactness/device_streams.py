@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from random import Random
@@ -20,15 +20,23 @@ from moorage.framework.device_writes import ClaimCreation
 from moorage.objects.node import ZONE
 from moorage.objects.resource_claim import EXTENDED_CLAIM
 from tests.builders import Manifest
-from tests.device_builders import claim_manifest, device, request, result, slice_manifest
+from tests.device_builders import (
+    claim_manifest,
+    device,
+    request,
+    result,
+    slice_manifest,
+    taint_rule_manifest,
+)
 from tests.exactness.templates import GPU, Template
 
 if TYPE_CHECKING:
-    from tests.exactness.streams import World
+    from tests.exactness.streams import Shape, World
 
 Events = Iterator[Event]
 
 CLAIMS, CLASSES, SLICES = "ResourceClaim", "DeviceClass", "ResourceSlice"
+_RULES = "DeviceTaintRule"
 _MODEL = 'device.attributes["gpu.example.com"].model == "{}"'
 _MODELS = ("A100", "L4")
 #: The name of the claim that all pods of a template share.
@@ -240,6 +248,19 @@ def change_claim(world: World) -> Events:
                 yield from _free(world, random.choice(unused))
 
 
+def change_taint_rule(world: World) -> Events:
+    """A rule taints a device of each node, or all devices of one, or goes."""
+    random, name = world.random, world.random.choice(["one", "two"])
+    if name in world.all(_RULES) and random.random() < 0.5:
+        yield from world.remove(_RULES, name)
+        return
+    selector = {"device": f"gpu-{random.randrange(3)}"}
+    if world.all("Node") and random.random() < 0.5:
+        selector = {"pool": random.choice(list(world.all("Node")))}
+    effect = random.choice(["NoSchedule", "NoSchedule", "NoExecute", "None"])
+    yield from world.apply(_RULES, taint_rule_manifest(name, effect, **selector))
+
+
 def _class(random: Random, name: str) -> Manifest:
     spec: Manifest = {}
     if random.random() < 0.6:
@@ -265,4 +286,16 @@ def _devices(random: Random, count: int) -> list[Manifest]:
     return made
 
 
-FOR_DEVICES = (change_class, change_slice, change_slice, change_shared_slice, change_claim)
+_CHANGES: tuple[Callable[[World], Events], ...] = (
+    change_class,
+    change_slice,
+    change_slice,
+    change_shared_slice,
+    change_claim,
+)
+
+
+def pick_changes(random: Random, shape: Shape) -> list[Callable[[World], Events]]:
+    """Returns some of the ways in which devices change in a stream."""
+    rules = [change_taint_rule] if shape.taint_rules else []
+    return random.sample(_CHANGES, random.choice([1, 2, 4])) + rules

@@ -1,6 +1,6 @@
-"""Profiles at random: plugins left out, added, with other weights and arguments; and what happens.
+"""Profiles at random: versions, plugins left out, added, other weights and arguments.
 
-A seed makes the profile of a stream, and the shape of that stream.
+A seed makes the profile of a stream, and the shape of that stream, which is what happens.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 from moorage.config import Configuration
+from moorage.config.kubernetes_versions import VERSIONS
 from moorage.framework.plugin import Score
 from moorage.plugins.disk_io.disk_io_resource import KIND, READ, WRITE
 from tests.builders import Manifest
@@ -69,6 +70,7 @@ class Drawn:
 def draw(seed: int) -> Drawn:
     """Returns the profile and the shape of a seed."""
     random = Random(f"profile {seed}")
+    version = Random(f"followed {seed}").choice(VERSIONS)
     left_out = random.sample(DEFAULT, random.choice([0, 1, 1, 2, 4, 8]))
     if random.random() < 0.25:
         # It reads devices for everyone else, so that nobody else need declare them.
@@ -82,10 +84,14 @@ def draw(seed: int) -> Drawn:
     enabled = (*DEFAULT, *added)
     args = {name: _ARGS[name](random) for name in _ARGS if name in enabled and name not in left_out}
     shape = _draw_shape(random, added)
+    if "DRADeviceTaintRules" in version.switched_on:
+        shape = replace(shape, taint_rules=shape.devices)
     percentage = random.choice([None] * 9 + [50])
-    made = _configure(left_out, added, weights, args, percentage, gangs=shape.gangs)
+    raw = _configure(left_out, added, weights, args, percentage)
+    made = configuration(raw, EVERYTHING, version, **(GATES if shape.gangs else {}))
     most_classes = random.choice([None, None, None, None, 1, 2])
     words = [
+        f"as {version.name}",
         *(f"without {name}" for name in left_out),
         *(f"with {name}" for name in added if name not in weights),
         *(f"with {name} {weight}" for name, weight in weights.items()),
@@ -103,7 +109,7 @@ def _scores(name: str) -> bool:
 
 
 #: What may happen in a stream.
-_KINDS = ("devices", "gangs", "disks", "coexisting", "stateful", "outsiders")
+_KINDS = ("devices", "taint_rules", "gangs", "disks", "coexisting", "stateful", "outsiders")
 
 
 def _draw_shape(random: Random, added: list[str]) -> Shape:
@@ -122,9 +128,7 @@ def _configure(
     weights: dict[str, int],
     args: dict[str, Manifest],
     percentage: int | None,
-    *,
-    gangs: bool,
-) -> Configuration:
+) -> Manifest:
     plain = [name for name in added if name not in weights]
     enabled = [
         *({"name": name} for name in plain),
@@ -137,7 +141,7 @@ def _configure(
     )
     if percentage is not None:
         raw["percentageOfNodesToScore"] = percentage
-    return configuration(raw, EVERYTHING, **(GATES if gangs else {}))
+    return raw
 
 
 # Arguments

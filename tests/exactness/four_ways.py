@@ -11,6 +11,7 @@ from typing import Any, cast
 from moorage.cluster import Cluster, check
 from moorage.cluster.check.storage_and_devices import resources_again
 from moorage.config import Configuration, FeatureGates, load_mapping
+from moorage.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from moorage.engine import Engine, diagnosis
 from moorage.engine.actions import Action, BindPod, Report, encode
 from moorage.engine.classes.classes import Classes, ClassSettings
@@ -55,14 +56,18 @@ class Differs(AssertionError):
 
 
 def configuration(
-    raw: Manifest | None = None, registry: Registry = REGISTRY, **gates: bool
+    raw: Manifest | None = None,
+    registry: Registry = REGISTRY,
+    version: KubernetesVersion = DEFAULT_VERSION,
+    **gates: bool,
 ) -> Configuration:
     header = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
     }
     known = known_plugins(registry)
-    return load_mapping({**header, **(raw or {})}, known=known, gates=FeatureGates.parse(gates))
+    switched = FeatureGates.parse(gates, version=version)
+    return load_mapping({**header, **(raw or {})}, known=known, gates=switched)
 
 
 @dataclass

@@ -42,7 +42,6 @@ from moorage.objects.storage import BIND_COMPLETED
 from moorage.plugins.disk_io.disk_io_resource import KIND as DISKS
 from tests.builders import Manifest, node_manifest, pod_manifest
 from tests.exactness import device_streams, group_streams
-from tests.exactness.device_streams import FOR_DEVICES
 from tests.exactness.group_streams import FOR_GROUPS
 from tests.exactness.templates import (
     IMAGES,
@@ -88,6 +87,8 @@ class Shape:
     grouped: bool = False
     #: Whether there are devices, and pods that ask for some.
     devices: bool = False
+    #: Whether rules taint devices, which only some versions follow.
+    taint_rules: bool = False
     #: Whether some pods are placed together: the feature gates of `group_streams` are on.
     gangs: bool = False
     #: How many times as many pods come, and are decided, at once.
@@ -137,7 +138,7 @@ class World:
         if shape.stateful:
             self._churn += self.random.sample(_FOR_STATEFUL, self._pick([1, 2, 3]))
         if shape.devices:
-            self._churn += self.random.sample(FOR_DEVICES, self._pick([1, 2, 4]))
+            self._churn += device_streams.pick_changes(self.random, shape)
         if shape.gangs:
             self._churn += self.random.sample(FOR_GROUPS, self._pick([2, 4]))
         self._aspects = self.random.sample(_ASPECTS, self._pick([1, 1, 2, len(_ASPECTS)]))

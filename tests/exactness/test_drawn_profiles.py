@@ -57,6 +57,8 @@ def test_profiles_have_everything_in_turn() -> None:
 
     for what in ("devices", "gangs", "disks", "coexisting", "stateful", "outsiders"):
         assert count(what) > 3, what
+    for what in ("as 1.36", "as 1.37", "taint_rules"):
+        assert count(what) > 3, what
     for what in ("without DynamicResources", "without NodeResourcesFit", "with CountedPools"):
         assert count(what) > 1, what
     assert len({each.text for each in drawn}) == len(drawn)

@@ -11,10 +11,12 @@ _IS_BETA = minor_version() >= 37
 #: The API in which groups are served, once it is switched on.
 GANG_API = "scheduling.k8s.io/v1beta1" if _IS_BETA else "scheduling.k8s.io/v1alpha2"
 
-#: The feature gates that an API server needs for it, for topologies, and for Jobs that make groups.
+#: The feature gates that an API server needs for it, for topologies, for claims of groups, and for
+#: Jobs that make groups.
 GANG_GATES = (
     "GenericWorkload",
     "TopologyAwareWorkloadScheduling",
+    "DRAWorkloadResourceClaims",
     "WorkloadWithJob",
     *(() if _IS_BETA else ("GangScheduling",)),
 )

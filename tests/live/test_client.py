@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moorage.client import MERGE_PATCH, Api, ApiError, Reflector, Unreachable, connect
-from moorage.objects.kinds import KINDS, READ_KINDS
+from moorage.objects.kinds import KINDS, READ_KINDS, KnownKind
 from tests.client.sinks import Told
 from tests.live.control_plane import ControlPlane
 from tests.patience import PATIENCE_SECONDS, until_true
@@ -52,23 +52,21 @@ async def namespace(api: Api, name: str) -> str:
     return name
 
 
+def is_served(kind: KnownKind) -> bool:
+    """Whether API servers of all versions serve a kind by default."""
+    return kind.version == "v1" and not kind.gates
+
+
 async def test_every_resource_is_where_we_look(plane: ControlPlane) -> None:
     async with asking(plane) as api:
-        for resource in KINDS.values():
-            if resource.version != "v1":
-                # API servers do not serve others unless they are told to.
-                continue
+        for resource in filter(is_served, KINDS.values()):
             group = "/apis/" if resource.group else "/api/"
             served = json.loads(await api.get(group + resource.api_version))["resources"]
             found = next(each for each in served if each["name"] == resource.plural)
             assert (found["kind"], found["namespaced"]) == (resource.kind, resource.namespaced)
 
 
-# Others are served only where the API server is told to.
-SERVED = sorted(kind for kind in READ_KINDS if KINDS[kind].version == "v1")
-
-
-@pytest.mark.parametrize("kind", SERVED)
+@pytest.mark.parametrize("kind", sorted(kind for kind in READ_KINDS if is_served(KINDS[kind])))
 async def test_every_kind_can_be_reflected(plane: ControlPlane, kind: str) -> None:
     async with asking(plane) as api, reflecting(Reflector(api, KINDS[kind], Told())) as it:
         assert it.problem == ""

@@ -24,17 +24,17 @@ _PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _GATES = "--feature-gates=" + ",".join(
     f"{gate}=true" for gate in GANG_GATES if gate != "WorkloadWithJob"
 )
-_OUR_GATES = "--feature-gates=GenericWorkload=true"
+_OUR_GATES = "--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true"
 
 # Without a controller that takes off their finalizer, groups stay: each run makes its own.
 _RUNS = count()
 
 
-async def _make_gang(admin: Arena, **spec: Any) -> list[str]:
+async def _make_gang(admin: Arena, group: Manifest | None, **spec: Any) -> list[str]:
     """Makes a group of two and its pods; returns the names of these."""
     name = f"beside{next(_RUNS)}"
-    group = {"schedulingPolicy": {"gang": {"minCount": 2}}}
-    await admin.request("POST", _GROUPS, {"metadata": {"name": name}, "spec": group})
+    wanted = {"schedulingPolicy": {"gang": {"minCount": 2}}, **(group or {})}
+    await admin.request("POST", _GROUPS, {"metadata": {"name": name}, "spec": wanted})
     pods = [
         pod(f"{name}-{at}", cpu="1", schedulingGroup={"podGroupName": name}, **spec)
         for at in range(2)
@@ -52,22 +52,43 @@ async def _bound(admin: Arena, process: MoorageProcess, names: list[str]) -> lis
 
 
 async def _place_by_each(
-    plane: ControlPlane, folder: Path, objects: list[Manifest], **spec: Any
-) -> None:
-    """Expects kube-scheduler and then Moorage to bind a gang with this spec."""
+    plane: ControlPlane,
+    folder: Path,
+    objects: list[Manifest],
+    group: Manifest | None = None,
+    **spec: Any,
+) -> list[list[str]]:
+    """Expects kube-scheduler and then Moorage to bind a gang whose pods have this spec.
+
+    Returns what kinds of objects claims are reserved for then, for each of the two.
+    """
+    users = []
     async with arena(plane.server, ADMIN_TOKEN) as admin:
         await admin.clear()
         await admin.create(objects)
         async with kube_scheduler(plane, folder, _GATES) as process:
-            names = await _make_gang(admin, **spec)
+            names = await _make_gang(admin, group, **spec)
             assert await _bound(admin, process, names) == names
+            users.append(await _find_users(admin))
         await admin.clear()
         await admin.create(objects)
         access = kubeconfig(folder / "access", plane.server, MOORAGE_TOKEN)
         options = "--leader-elect=false", _OUR_GATES
         async with moorage(folder / "log", access, *options) as process:
-            names = await _make_gang(admin, **spec)
+            names = await _make_gang(admin, group, **spec)
             assert await _bound(admin, process, names) == names
+            users.append(await _find_users(admin))
+    return users
+
+
+async def _find_users(admin: Arena) -> list[str]:
+    """Returns the kinds of objects that claims are reserved for."""
+    return [user["resource"] for each in await admin.claims() for user in _users_of(each)]
+
+
+def _users_of(claim: Manifest) -> list[Manifest]:
+    users: list[Manifest] = claim.get("status", {}).get("reservedFor", [])
+    return users
 
 
 async def test_a_gang_whose_pods_have_a_priority_is_placed(
@@ -86,11 +107,9 @@ async def test_a_gang_whose_pods_have_a_priority_is_placed(
             await admin.delete(f"{_PRIORITY_CLASSES}/beside-important")
 
 
-async def test_a_gang_whose_members_share_an_unallocated_claim_is_placed(
-    gang_plane: ControlPlane, tmp_path: Path
-) -> None:
+def _nodes_with_a_claim() -> list[Manifest]:
     selector = {"cel": {"expression": 'device.driver == "gpu.example.com"'}}
-    objects: list[Manifest] = [
+    return [
         node("n0", cpu=4),
         node("n1", cpu=4),
         {
@@ -102,5 +121,26 @@ async def test_a_gang_whose_members_share_an_unallocated_claim_is_placed(
         pool(1),
         one_gpu("ResourceClaim", "shared"),
     ]
-    claims = [{"name": "gpu", "resourceClaimName": "shared"}]
-    await _place_by_each(gang_plane, tmp_path, objects, resourceClaims=claims)
+
+
+_CLAIMS = [{"name": "gpu", "resourceClaimName": "shared"}]
+
+
+async def test_a_gang_whose_members_share_an_unallocated_claim_is_placed(
+    gang_plane: ControlPlane, tmp_path: Path
+) -> None:
+    objects = _nodes_with_a_claim()
+
+    users = await _place_by_each(gang_plane, tmp_path, objects, resourceClaims=_CLAIMS)
+
+    assert users == [["pods", "pods"], ["pods", "pods"]]
+
+
+async def test_a_claim_of_a_gang_is_reserved_for_the_gang(
+    gang_plane: ControlPlane, tmp_path: Path
+) -> None:
+    objects, group = _nodes_with_a_claim(), {"resourceClaims": _CLAIMS}
+
+    users = await _place_by_each(gang_plane, tmp_path, objects, group, resourceClaims=_CLAIMS)
+
+    assert users == [["podgroups"], ["podgroups"]]

@@ -172,15 +172,14 @@ class ClaimWriter:
             answer = await self._api.patch(path, _encode(body), MERGE_PATCH)
             seen = read_claim(answer)
             meta["resourceVersion"] = seen.metadata.resource_version
-        status = self._status(allocation, known, pod)
+        status = self._status(allocation, known, _find_user(grant, pod))
         body = {"metadata": meta, "status": status}
         answer = await self._api.patch(f"{path}/status", _encode(body), MERGE_PATCH)
         return read_claim(answer)
 
     def _status(
-        self, allocation: dict[str, Any] | None, known: ReadClaim, pod: PodRef
+        self, allocation: dict[str, Any] | None, known: ReadClaim, user: dict[str, Any]
     ) -> dict[str, Any]:
-        user = {"resource": "pods", "name": pod.name, "uid": pod.uid}
         users = [*(known.status.reserved_for or ()), user]
         if allocation is None:
             return {"reservedFor": users}
@@ -286,10 +285,16 @@ class ClaimWriter:
         return self._made.pop(pod_uid, None)
 
 
+def _find_user(grant: ClaimGrant, pod: PodRef) -> dict[str, Any]:
+    """Returns whom a claim is to be reserved for, as the API writes it."""
+    return grant.user or {"resource": "pods", "name": pod.name, "uid": pod.uid}
+
+
 def _is_done(known: ReadClaim, grant: ClaimGrant, pod: PodRef) -> bool:
     """Whether an earlier try succeeded although its answer was lost."""
     has_devices = known.status.allocation is not None
-    if known.metadata.uid != grant.claim.uid or not (has_devices and known.is_for(pod.uid)):
+    user = _find_user(grant, pod)["uid"]
+    if known.metadata.uid != grant.claim.uid or not (has_devices and known.is_for(user)):
         return False
     return grant.allocation is None or _has_devices(known, grant.allocation)
 

@@ -51,7 +51,7 @@ _KUBERNETES = {
     "DRAResourceClaimDeviceStatus": _Stage.ON,
     "DRAResourceClaimGranularStatusAuthorization": _Stage.ON,
     "DRASchedulerFilterTimeout": _Stage.ON,
-    "DRAWorkloadResourceClaims": _Stage.NOT_YET,
+    "DRAWorkloadResourceClaims": _Stage.OFF,
     "DynamicResourceAllocation": _Stage.LOCKED,
     "GangScheduling": _Stage.OFF,
     "GenericWorkload": _Stage.OFF,
@@ -68,7 +68,7 @@ _KUBERNETES = {
     "NodeInclusionPolicyInPodTopologySpread": _Stage.LOCKED,
     "NominatedNodeNameForExpectation": _Stage.FIXED,
     "OpportunisticBatching": _Stage.ON,
-    "PodGroupPreemptionPolicy": _Stage.NOT_YET,
+    "PodGroupPreemptionPolicy": _Stage.OFF,
     "PodLevelResources": _Stage.FIXED,
     "PodObservedGenerationTracking": _Stage.LOCKED,
     # API calls never hold up decisions here, so these two are right either way.
@@ -103,7 +103,9 @@ _OFF = frozenset(name for name, stage in _STAGES.items() if stage in (_Stage.OFF
 
 # Gates that need another one to be on.
 _NEEDS = {
+    "DRAWorkloadResourceClaims": "GenericWorkload",
     "GangScheduling": "GenericWorkload",
+    "PodGroupPreemptionPolicy": "GenericWorkload",
     "TopologyAwareWorkloadScheduling": "GenericWorkload",
     "WorkloadAwarePreemption": "GangScheduling",
 }

@@ -31,6 +31,7 @@ def group_links(configuration: Configuration) -> GroupLinks:
         native=gates["GenericWorkload"],
         coscheduling=gates["Coscheduling"],
         ranked_as_one=gates.version.ranks_groups_as_one,
+        has_policy=gates["PodGroupPreemptionPolicy"],
     )
 
 

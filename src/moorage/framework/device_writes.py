@@ -29,6 +29,8 @@ class ClaimGrant(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     #: What the claim has of these now.
     finalizers: tuple[str, ...] = ()
     reserved_for: tuple[dict[str, Any], ...] = ()
+    #: Whom it is reserved for, as the API writes it; None if that is the pod.
+    user: dict[str, Any] | None = None
 
 
 class ClaimCreation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

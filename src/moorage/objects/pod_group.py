@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from .meta import Condition, ObjectMeta, Wire, seconds
 from .pod import Pod
+from .pod_spec import PodResourceClaim
 from .quantity import Quantity
 from .resources import PODS, Amounts, native
 
@@ -24,6 +25,9 @@ COSCHEDULING = "scheduling.x-k8s.io/v1alpha1"
 
 #: The label by which pods name their group of scheduler-plugins.
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
+
+#: The preemption policies that there are.
+EVICTS, NEVER_EVICTS = "PreemptLowerPriority", "Never"
 
 #: How annotations begin that say more than the API does.
 ANNOTATIONS = "scheduling.moorage.dev/"
@@ -65,6 +69,8 @@ class _GroupSpec(Wire, frozen=True):
     #: A word in v1alpha2, a choice of members in v1beta1.
     disruption_mode: str | dict[str, Any] | None = None
     priority: int | None = None
+    preemption_policy: str = ""
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
     parent_composite_pod_group_name: str = ""
     #: Of scheduler-plugins.
     min_member: int | None = None
@@ -99,8 +105,12 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     is_gang: bool = False
     #: None is that of each pod.
     priority: int | None = None
+    #: Whether pods are evicted for it; None leaves that to its pods.
+    preemption_policy: str | None = None
     #: The node label that the API requires to be the same for all members; see `domain_key`.
     topology_key: str = ""
+    #: Claims that are reserved for it, for members that refer to them in the same words.
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     #: What must be free in the cluster before any member is tried.
     min_resources: Amounts = ()
     #: Whether evicting one member means to evict them all.
@@ -130,7 +140,9 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             min_count=max(1, count or 1),
             is_gang=count is not None,
             priority=spec.priority,
+            preemption_policy=spec.preemption_policy or None,
             topology_key=_topology_key(spec),
+            resource_claims=spec.resource_claims or (),
             min_resources=_min_resources(spec) if version == COSCHEDULING else (),
             is_evicted_whole=_is_evicted_whole(spec.disruption_mode),
             parent=spec.parent_composite_pod_group_name,
@@ -178,6 +190,10 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Returns the group's priority, or that of a member if the group has none."""
         return member.priority if self.priority is None else self.priority
 
+    def policy_beside(self, member: Pod) -> str:
+        """Returns the group's preemption policy, or that of a member if the group has none."""
+        return self.preemption_policy or member.spec.preemption_policy or EVICTS
+
     def asks_as(self, other: PodGroup) -> bool:
         """Whether another form of the group asks for the same, whatever its status is."""
         return self == replace(
@@ -213,17 +229,22 @@ class GroupLinks(msgspec.Struct, frozen=True):
     coscheduling: bool = False
     #: Whether a group of Kubernetes has a priority of its own: 0 if it gives none.
     ranked_as_one: bool = False
+    #: Whether it has a preemption policy of its own: to evict if it gives none.
+    has_policy: bool = False
 
     def __bool__(self) -> bool:
         return self.native or self.coscheduling
 
     def rank(self, group: PodGroup) -> PodGroup:
-        """Returns a group with the priority that counts."""
-        if group.is_coscheduling:
-            return group if group.priority is None else replace(group, priority=None)
-        if group.priority is None and self.ranked_as_one:
-            return replace(group, priority=0)
-        return group
+        """Returns a group with the priority and the preemption policy that count."""
+        priority = policy = None
+        if not group.is_coscheduling:
+            is_missing = group.priority is None and self.ranked_as_one
+            priority = 0 if is_missing else group.priority
+            policy = (group.preemption_policy or EVICTS) if self.has_policy else None
+        if (priority, policy) == (group.priority, group.preemption_policy):
+            return group
+        return replace(group, priority=priority, preemption_policy=policy)
 
     def key(self, pod: Pod) -> GroupKey | None:
         """Returns the group that a pod belongs to."""

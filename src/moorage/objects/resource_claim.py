@@ -20,6 +20,9 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 #: Marks the claim that the scheduler makes for the extended resources of a pod.
 EXTENDED_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 
+# The API group of groups of pods.
+_GROUPS = "scheduling.k8s.io"
+
 #: The allocation modes that there are.
 EXACT_COUNT, ALL_DEVICES = "ExactCount", "All"
 
@@ -181,6 +184,15 @@ class ClaimUser(Wire, frozen=True, gc=False):
     uid: str = ""
     api_group: str = ""
 
+    @classmethod
+    def of_group(cls, name: str, uid: str) -> ClaimUser:
+        """Returns a group of pods, whose members all may use the devices."""
+        return cls(resource="podgroups", name=name, uid=uid, api_group=_GROUPS)
+
+    @property
+    def is_group(self) -> bool:
+        return self.resource == "podgroups" and self.api_group == _GROUPS
+
 
 class DeviceStatus(Wire, frozen=True, gc=False):
     """What a driver reports about a device that was allocated."""
@@ -253,6 +265,20 @@ class ResourceClaim(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     def is_for(self, uid: str) -> bool:
         """Whether a pod may use it: it is reserved for that pod."""
         return uid in [user.uid for user in self.reserved_for]
+
+    def is_for_group(self, name: str) -> bool:
+        """Whether it is reserved for a group of pods of that name, which its members may use."""
+        return any(user.is_group and user.name == name for user in self.reserved_for)
+
+    def is_made_for_group(self, name: str) -> bool:
+        """Whether it was made for a group of pods of that name."""
+        owner = self.owner
+        return (
+            owner is not None
+            and owner.kind == "PodGroup"
+            and owner.name == name
+            and owner.api_version.startswith(f"{_GROUPS}/")
+        )
 
     def is_made_for(self, uid: str) -> bool:
         """Whether it was made for the pod of that uid and is deleted with it."""

@@ -145,7 +145,7 @@ class World:
         for grant in action.writes.grants:
             claim = known.get(grant.claim.key)
             assert claim is not None, f"claim {grant.claim.key} is not known"
-            written.append(_grant(claim, grant.allocation, action.pod))
+            written.append(_grant(claim, grant.allocation, action.pod, grant.user))
         creation = action.writes.creation
         if creation is not None:
             written.append(_grant(_make(creation, action.pod), creation.allocation, action.pod))
@@ -177,9 +177,15 @@ class World:
             self.engine.handle(Applied(claim.deallocated()), now)
 
 
-def _grant(claim: ResourceClaim, allocation: dict[str, Any] | None, pod: PodRef) -> ResourceClaim:
+def _grant(
+    claim: ResourceClaim,
+    allocation: dict[str, Any] | None,
+    pod: PodRef,
+    user: dict[str, Any] | None = None,
+) -> ResourceClaim:
     made = None if allocation is None else to_struct(Allocation, allocation)
-    return claim.granted(made, ClaimUser(resource="pods", name=pod.name, uid=pod.uid))
+    own = {"resource": "pods", "name": pod.name, "uid": pod.uid}
+    return claim.granted(made, to_struct(ClaimUser, user or own))
 
 
 def _make(creation: ClaimCreation, pod: PodRef) -> ResourceClaim:

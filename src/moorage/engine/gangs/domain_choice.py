@@ -35,15 +35,14 @@ class DomainQuestion(NamedTuple):
     #: What each member asks for, by resource that is scored, and their weights.
     asked: Mapping[str, int]
     resources: Mapping[str, int]
-    #: How many members have a node already, and how many must.
-    scheduled: int
+    #: How many members must have a node: none has one, or its domain would be the only choice.
     needed: int
     #: The weights of how full a domain is, and of its share of members.
     weights: tuple[int, int] = (1, 1)
 
     def find_enough(self, counts: Numbers) -> NDArray[np.intp]:
         """Returns the positions of the domains that take enough members."""
-        return np.flatnonzero((counts > 0) & (self.scheduled + counts >= self.needed))
+        return np.flatnonzero((counts > 0) & (counts >= self.needed))
 
 
 def choose_domain(
@@ -55,12 +54,12 @@ def choose_domain(
 ) -> int:
     """Returns the position of the best of the domains that take enough members.
 
-    `counted` is how many members each domain takes.
+    `counts` is how many members each domain takes.
     """
     amounts = [[question.asked.get(name, 0)] for name in question.resources]
     added = counts * np.array(amounts, np.int64).reshape(len(amounts), 1)
     fullness = measure_fullness(domains, added, question.resources, nodes, question.key)[enough]
-    shares = share_members(question.scheduled + counts[enough])
+    shares = share_members(counts[enough])
     of_fullness, of_members = question.weights
     # The first of the best, by name.
     return int(enough[int((of_fullness * fullness + of_members * shares).argmax())])

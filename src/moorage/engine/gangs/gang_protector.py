@@ -16,12 +16,11 @@ from moorage.framework.points import filter_rows, pre_filter
 from moorage.framework.profile import Profile
 from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
-from moorage.objects.pod_group import GroupKey
+from moorage.objects.pod_group import NEVER_EVICTS, GroupKey
 from moorage.objects.resources import PODS
 from moorage.queue import Gang, Queue
 
 from . import topology
-from .group_checks import preemption_policy
 from .group_decision import GroupDecision
 from .group_result import Domain, GroupCode, GroupStatus
 
@@ -152,7 +151,7 @@ def choose_room(decision: GroupDecision, known: KeptRoom | None) -> KeptRoom | N
     return KeptRoom(
         group.group_key,
         group.priority_beside(pod),
-        preemption_policy(pod) != "Never",
+        group.policy_beside(pod) != NEVER_EVICTS,
         tuple(nodes.names(rows.tolist())),
     )
 

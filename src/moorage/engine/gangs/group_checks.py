@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 from moorage.objects.pod import Pod
-from moorage.objects.pod_group import PodGroup
-
-_DEFAULT_POLICY = "PreemptLowerPriority"
+from moorage.objects.pod_group import EVICTS, PodGroup
 
 _ALL = "all pods in a single pod group should have the same"
+_AS_GROUP = " as the pod group's preemption policy"
 
 
 def find_fault(
@@ -25,8 +24,8 @@ def find_fault(
     With `ranked_as_one`, pods on nodes are looked at as well, and priorities are compared.
     """
     first = members[0]
-    # Of the first one, nothing but its priority can differ.
-    alike = first.spec if first.priority == group.priority_beside(first) else None
+    # The first one can differ only from the group itself.
+    alike = first.spec if _find_rank(first, first, group) is None else None
     for pod in (*members, *placed) if ranked_as_one else members:
         if pod.spec is alike:
             # What is compared is of the template.
@@ -47,13 +46,11 @@ def _find_stranger(pod: Pod, first: Pod) -> str | None:
 
 
 def _find_rank(pod: Pod, first: Pod, group: PodGroup) -> str | None:
-    priority, policy = group.priority_beside(first), preemption_policy(first)
+    priority, policy = group.priority_beside(first), group.policy_beside(first)
+    own = pod.spec.preemption_policy or EVICTS
     if pod.priority != priority:
         return f"{_ALL} priority as the pod group's priority, got {pod.priority} and {priority}"
-    if preemption_policy(pod) != policy:
-        return f"{_ALL} preemption policy, got {preemption_policy(pod)} and {policy}"
+    if own != policy:
+        of_group = "" if group.preemption_policy is None else _AS_GROUP
+        return f"{_ALL} preemption policy{of_group}, got {own} and {policy}"
     return None
-
-
-def preemption_policy(pod: Pod) -> str:
-    return pod.spec.preemption_policy or _DEFAULT_POLICY

@@ -182,7 +182,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
             return _refusal(len(domains), tried[0], tried, len(domains) - len(tried))
         if len(successes) > 1:
             with PointTimer(observer, PLACEMENT_SCORE, profile.name):
-                topology.score_domains(successes, self.trial.nodes, profile, self._scheduled)
+                topology.score_domains(successes, self.trial.nodes, profile)
         best = max(successes, key=lambda each: each.score)
         self._place_again(best)
         best.tried = tried
@@ -233,7 +233,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
     def _count_domains(self, domains: Sequence[Domain]) -> BestDomain | None:
         """Counts how many members domains take, and which is best; None if only trying can tell."""
         nodes, profile = self.trial.nodes, self.trial.profile
-        question = topology.ask_about_domains(self.members[0], self.group, profile, self._scheduled)
+        question = topology.ask_about_domains(self.members[0], self.group, profile)
         counts = count_members(self.members, domains, profile, nodes, question.key, self.look)
         if counts is None:
             return None

@@ -24,12 +24,11 @@ from moorage.framework.victim_units import (
     spare_order,
 )
 from moorage.objects.pod import Pod
-from moorage.objects.pod_group import PodGroup
+from moorage.objects.pod_group import NEVER_EVICTS, PodGroup
 
 from . import topology
 from .eviction_costs import cost_of
 from .fewest_victims import FewestVictims, Rows
-from .group_checks import preemption_policy
 from .group_cycle import EVERYWHERE, GroupCycle
 from .group_result import Domain, GroupCode, GroupResult, GroupStatus
 from .trial import Trial
@@ -132,7 +131,7 @@ class GroupPreemption:
         """Finds victims so that the whole group fits. It changes nothing."""
         if self.group.topology_key and not self.version.evicts_for_domains:
             return GroupRemedy(_NOT_IN_DOMAINS)
-        if any(preemption_policy(pod) == "Never" for pod in self.members):
+        if any(self.group.policy_beside(pod) == NEVER_EVICTS for pod in self.members):
             return GroupRemedy(f"{self._claims_text}{_PREFIX}{_NEVER}")
         # No pod goes that is as important as any member.
         priority = min(map(self.group.priority_beside, self.members))

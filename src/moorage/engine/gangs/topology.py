@@ -61,14 +61,12 @@ def _find_own_domain(key: str, placed: Iterable[Pod], nodes: Nodes) -> str | Gro
     return own
 
 
-def score_domains(
-    results: Sequence[GroupResult], nodes: Nodes, profile: Profile, scheduled: int
-) -> None:
+def score_domains(results: Sequence[GroupResult], nodes: Nodes, profile: Profile) -> None:
     """Scores domains that take a group: the fuller, and the more members, the better."""
     counter = find_room_counter(profile)
     resources = scored_resources(profile)
     domains = [each.domain for each in results if each.domain is not None]
-    counts = np.array([scheduled + len(each.placed) for each in results], np.int64)
+    counts = np.array([len(each.placed) for each in results], np.int64)
     added = [
         [
             sum(each.pod.spec.scoring_requests.get(name, 0) for each in result.placed)
@@ -84,15 +82,12 @@ def score_domains(
         result.scores = {**scores, _MEMBERS: of_members * int(share)}
 
 
-def ask_about_domains(
-    pod: Pod, group: PodGroup, profile: Profile, scheduled: int
-) -> DomainQuestion:
-    """Returns what decides between domains for like members, some of which may have a node."""
+def ask_about_domains(pod: Pod, group: PodGroup, profile: Profile) -> DomainQuestion:
+    """Returns what decides between domains for identical members, none of which has a node."""
     return DomainQuestion(
         group.domain_key,
         pod.spec.scoring_requests,
         scored_resources(profile),
-        scheduled,
         group.min_count,
         _find_weights(profile),
     )

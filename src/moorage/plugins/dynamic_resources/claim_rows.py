@@ -19,6 +19,7 @@ from moorage.framework.status import Code, Reason
 from moorage.framework.verdict import Verdict
 from moorage.objects.meta import OwnerReference
 from moorage.objects.pod import Pod
+from moorage.objects.pod_group import PodGroup
 from moorage.objects.resource_claim import Allocation, ClaimUser, ResourceClaim
 
 from .allocation_results import make_allocation
@@ -35,7 +36,7 @@ from .device_binding import Readiness
 from .extended import SPECIAL_NAME, SpecialClaim
 from .freed_devices import FreedOutcomes
 from .preparation import GAVE_UP, AllocatedClaim, PreparedClaims, RowOutcomes
-from .references import find_claims
+from .references import find_claims, find_users
 from .search import Pick, claim_number
 
 NOTHING = Reason("cannot allocate all claims", Code.UNRESOLVABLE)
@@ -254,13 +255,14 @@ class RowDecision:
 
 
 def granted_claims(
-    pod: Pod, claims: ResourceClaims, decided: RowDecision
+    pod: Pod, claims: ResourceClaims, group: PodGroup | None, decided: RowDecision
 ) -> Iterator[ResourceClaim]:
     """Yields the claims of a pod as they will be when it is bound, the special one last."""
     user = ClaimUser(resource="pods", name=pod.name, uid=pod.uid)
     allocations = decided.allocations
-    for claim in find_claims(pod, claims):
-        yield claim.granted(allocations.get(claim.key), user)
+    users = find_users(pod, group)
+    for claim in find_claims(pod, claims, group):
+        yield claim.granted(allocations.get(claim.key), users.get(claim.name, user))
     if decided.special is not None:
         made = ResourceClaim(
             namespace=pod.namespace,

@@ -15,11 +15,12 @@ from moorage.framework.device_writes import (
 )
 from moorage.framework.status import Code, Rejected
 from moorage.objects.pod import Pod
-from moorage.objects.resource_claim import Allocation, ResourceClaim
+from moorage.objects.pod_group import PodGroup
+from moorage.objects.resource_claim import Allocation, ClaimUser, ResourceClaim
 
 from .device_binding import Readiness, find_problem, readiness, waits
 from .extended import SpecialClaim
-from .references import UnresolvedClaim, find_claims
+from .references import UnresolvedClaim, find_claims, find_users, is_reserved
 
 #: The name of the plugin that all of this is for.
 PLUGIN = "DynamicResources"
@@ -30,18 +31,23 @@ def refer_to(claim: ResourceClaim) -> DeviceClaimRef:
 
 
 def plan_writes(
-    pod: Pod, claims: ResourceClaims, decision: Decision, special: SpecialClaim | None
+    pod: Pod,
+    claims: ResourceClaims,
+    group: PodGroup | None,
+    decision: Decision,
+    special: SpecialClaim | None,
 ) -> DeviceWrites | None:
     """Returns what must be written for a pod; None if it can be bound at once."""
     decided = {each.uid: each.allocation for each in decision.claims}
     grants, every = [], []
     slow: list[str] = []
-    for claim in find_claims(pod, claims):
+    users = find_users(pod, group)
+    for claim in find_claims(pod, claims, group):
         every.append(refer_to(claim))
         allocation = _find_missing(claim, decided.get(claim.uid))
         slow += _list_slow_drivers(allocation or claim.allocation)
-        if allocation is not None or not claim.is_for(pod.uid):
-            grants.append(_grant(claim, allocation))
+        if allocation is not None or not is_reserved(claim, pod, group):
+            grants.append(_grant(claim, allocation, users.get(claim.name)))
     creation = None
     made = decided.get(extended_uid(pod.uid))
     if special is not None and made is not None:
@@ -66,21 +72,28 @@ def _list_slow_drivers(allocation: Allocation | None) -> list[str]:
     return [each.driver for each in results if each.binding_conditions]
 
 
-def _grant(claim: ResourceClaim, allocation: Allocation | None) -> ClaimGrant:
+def _grant(
+    claim: ResourceClaim, allocation: Allocation | None, user: ClaimUser | None
+) -> ClaimGrant:
     users: tuple[dict[str, Any], ...] = tuple(map(msgspec.to_builtins, claim.reserved_for))
     written = None if allocation is None else allocation.written()
-    return ClaimGrant(refer_to(claim), written, claim.finalizers, users)
+    by_other = None if user is None else msgspec.to_builtins(user)
+    return ClaimGrant(refer_to(claim), written, claim.finalizers, users, by_other)
 
 
 def is_ready(
-    pod: Pod, claims: ResourceClaims, today: float | None, timeout: float
+    pod: Pod,
+    claims: ResourceClaims,
+    group: PodGroup | None,
+    today: float | None,
+    timeout: float,
 ) -> bool | Rejected:
-    """Whether the cluster shows all claims of a pod with ready devices and the pod as a user.
+    """Whether the cluster shows all claims of a pod with ready devices and reserved for it.
 
     Returns a rejection if that will never be so.
     """
     try:
-        every = [*find_claims(pod, claims)]
+        every = [*find_claims(pod, claims, group)]
     except UnresolvedClaim as error:
         return _fail(str(error))
     decided = _decided_special(pod, claims)
@@ -94,7 +107,7 @@ def is_ready(
             return False
         every += made
     for claim in every:
-        if claim.allocation is None or not claim.is_for(pod.uid):
+        if claim.allocation is None or not is_reserved(claim, pod, group):
             return False
     for claim in every:
         answer = _check(claim, today, timeout)

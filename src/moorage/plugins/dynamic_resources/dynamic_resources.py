@@ -42,6 +42,7 @@ from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Wakeup, on
 from moorage.objects.meta import Wire
 from moorage.objects.pod import Pod
+from moorage.objects.pod_group import PodGroup
 from moorage.objects.resource_claim import ResourceClaim
 
 from .asks import SearchError
@@ -107,6 +108,7 @@ class DynamicResources(
             self.reads = type(self).reads | Change.PODS | Change.NOMINATED
         gates = gates or FeatureGates()
         self._version = gates.version
+        self._knows_group_claims = gates.enabled("DRAWorkloadResourceClaims")
         self._plans = ClaimPlans(gates)
         self._nodes: View | None = None
         #: The answer for every pod without claims.
@@ -164,7 +166,7 @@ class DynamicResources(
         if not pod.spec.resource_claims or self._nodes is None:
             return None
         try:
-            find_claims(pod, self._nodes.devices.claims)
+            find_claims(pod, self._nodes.devices.claims, self._find_group(pod, self._nodes))
         except UnresolvedClaim as error:
             return unresolvable(str(error))
         return None
@@ -177,16 +179,17 @@ class DynamicResources(
         extended = find_extended(pod, nodes)
         if not pod.spec.resource_claims and extended is None:
             return None
+        group = self._find_group(pod, nodes)
         try:
-            claims = find_claims(pod, nodes.devices.claims)
+            claims = find_claims(pod, nodes.devices.claims, group)
         except UnresolvedClaim as error:
             return unresolvable(str(error))
         if not claims and extended is None:
             return None
         timeout = self._args.binding_timeout.seconds
         prepared = prepare_claims(pod, claims, extended, nodes, self._plans, timeout)
-        if self._args.preempt_devices and isinstance(prepared, PreparedClaims):
-            return replace(prepared, frees_devices=True)
+        if isinstance(prepared, PreparedClaims) and (self._args.preempt_devices or group):
+            return replace(prepared, frees_devices=self._args.preempt_devices, group=group)
         return prepared
 
     def add_pod(self, prepared: PreparedClaims, nodes: View, pod: Pod, row: int) -> PreparedClaims:
@@ -305,7 +308,8 @@ class DynamicResources(
 
     def granted(self, pod: Pod, nodes: View, decided: RowDecision) -> tuple[ResourceClaim, ...]:
         """Returns the claims of a pod as they will be when it is bound, the special one last."""
-        return tuple(granted_claims(pod, nodes.devices.claims, decided))
+        group = self._find_group(pod, nodes)
+        return tuple(granted_claims(pod, nodes.devices.claims, group, decided))
 
     def reserve(self, pod: Pod, nodes: View, row: int) -> Rejected | None:
         prepared = self.prepare_claims(pod, nodes)
@@ -335,7 +339,8 @@ class DynamicResources(
             if any(each.uid == own for each in decision.claims):
                 special = extended.special_on(nodes, row)
         try:
-            writes = plan_writes(pod, nodes.devices.claims, decision, special)
+            group = self._find_group(pod, nodes)
+            writes = plan_writes(pod, nodes.devices.claims, group, decision, special)
         except UnresolvedClaim as error:
             raise PluginError(str(error)) from None
         if writes is None:
@@ -344,8 +349,9 @@ class DynamicResources(
         return Preparation(timeout_seconds=self._args.binding_timeout.seconds, devices=writes)
 
     def is_prepared(self, pod: Pod, nodes: View, node_name: str) -> bool | Rejected:
-        devices = nodes.devices
-        return is_ready(pod, devices.claims, devices.today, self._args.binding_timeout.seconds)
+        devices, group = nodes.devices, self._find_group(pod, nodes)
+        timeout = self._args.binding_timeout.seconds
+        return is_ready(pod, devices.claims, group, devices.today, timeout)
 
     # Waking up
 
@@ -392,9 +398,15 @@ class DynamicResources(
     def _resolve(self, pod: Pod, nodes: View) -> tuple[ResourceClaim, ...] | None:
         """Returns the claims of a pod; None if one is missing."""
         try:
-            return find_claims(pod, nodes.devices.claims)
+            return find_claims(pod, nodes.devices.claims, self._find_group(pod, nodes))
         except UnresolvedClaim:
             return None
+
+    def _find_group(self, pod: Pod, nodes: View) -> PodGroup | None:
+        """Returns the pod's group, if claims can be those of groups."""
+        if not self._knows_group_claims or not pod.group_name:
+            return None
+        return nodes.groups.of(pod)
 
 
 def _sign_extended(pod: Pod, extended: ExtendedAsk, nodes: View) -> Hashable:

@@ -18,6 +18,7 @@ from moorage.config import FeatureGates
 from moorage.framework.status import Code, Rejected, unresolvable
 from moorage.objects.node_selector import Malformed, NodeTerm, compile_term
 from moorage.objects.pod import Pod
+from moorage.objects.pod_group import PodGroup
 from moorage.objects.resource_claim import Allocation, ClaimSpec, DeviceRequest, ResourceClaim
 
 from .asks import CompiledClaim
@@ -98,6 +99,8 @@ class PreparedClaims:
     plans: ClaimPlans | None = None
     #: Devices decided for other members of the pod's group, which share a claim with it.
     shared: tuple[DecidedClaim, ...] = ()
+    #: The pod's group, if claims can be those of groups.
+    group: PodGroup | None = None
     #: Whether evicting pods may free devices.
     frees_devices: bool = False
     #: The claims of pods that would be gone, by the uid of the pod.

@@ -41,21 +41,28 @@ def find_release(
 def releasable(
     prepared: PreparedClaims, failed: Failed, nodes: View, plugin: str
 ) -> list[ResourceClaim]:
-    """Returns the claims that a node cannot use, and that only this pod uses."""
+    """Returns the claims that a node cannot use, and that only this pod or its group uses."""
     if not prepared.allocated:
         return []
     rows = [np.zeros(0, np.intp)]
     for filtered in (failed.filtered, failed.tried_first):
         rows += [] if filtered is None else _find_refused(filtered, plugin)
     asked = ClaimRows(prepared, nodes, np.unique(np.concatenate(rows)))
-    uid = prepared.pod.uid
+    users = {prepared.pod.uid, *_find_idle_group(prepared, nodes)}
     return [
         each.claim
         for each in prepared.allocated
         if each.claim.allocation is not None
-        and all(user.uid == uid for user in each.claim.reserved_for)
+        and all(user.uid in users for user in each.claim.reserved_for)
         and not asked.available(each).all()
     ]
+
+
+def _find_idle_group(prepared: PreparedClaims, nodes: View) -> Iterator[str]:
+    """Yields the uid of the pod's group if none of its members has a node."""
+    group = prepared.group
+    if group is not None and not nodes.groups.placed(group.group_key):
+        yield group.uid
 
 
 def _find_refused(filtered: Filtered, plugin: str) -> Iterator[NDArray[np.intp]]:
