@@ -34,7 +34,7 @@ def test_figures_of_a_time() -> None:
     found = read_figures(engine, observations).since(before)
 
     assert before.decisions == 2
-    assert before.reused_share == 0.0
+    assert before.reused_share == 0.5
     assert (found.decisions, found.by_batch + found.by_class) == (20, 20)
     assert found.buckets.sum() == 20
     assert found.reused_share == 1.0

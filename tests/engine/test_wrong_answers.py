@@ -319,7 +319,11 @@ POINTS: Mapping[str, Point] = {
     ),
     "score_node": Point("score_node", (NodeScore, Sign), (), SIGNED, says="Score"),
     "normalize": Point(
-        "normalize", (Score, Sign), scores(), {**SIGNED, "score": score_ten}, says="Score"
+        "normalize",
+        (Score, Sign),
+        scores(),
+        {**SIGNED, "reduces": Reduction.EVERYTHING, "score": score_ten},
+        says="Score",
     ),
     "normalize by the largest": Point(
         "normalize",

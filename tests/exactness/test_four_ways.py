@@ -238,6 +238,7 @@ def test_streams_make_decisions_in_every_way() -> None:
     assert ways.keys() >= set(DecisionPath) - {
         DecisionPath.OFF,
         DecisionPath.SAMPLING,
+        DecisionPath.UNSIGNED,
         DecisionPath.BROKEN,
     }
     for common in (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.cluster import Change, Nodes, RowFacts, Scope
+from moorage.cluster import Change, Nodes, RowFacts, Scope, UndeclaredFact
 from moorage.engine.classes.stances import Stances
 from moorage.framework.plugin import Reduction, Rescore
 from moorage.objects.coexist import is_exclusive
@@ -32,10 +32,6 @@ _MOST_STREAMS = 50
 
 Patch = pytest.MonkeyPatch
 Mutation = Callable[[Patch], None]
-
-
-def reads(plugin: type[Any], less: Change) -> Mutation:
-    return lambda patch: patch.setattr(plugin, "reads", plugin.reads & ~less)
 
 
 def scope(plugin: type[Any], narrower: Scope) -> Mutation:
@@ -107,18 +103,33 @@ def keeps_skipping(patch: Patch) -> None:
     patch.setattr(Stances, "have_turned", lambda self, pod, union: False)
 
 
+#: Facts that plugins read, each of which they may leave out of what they declare.
+READ: tuple[tuple[type[Any], Change], ...] = (
+    (NodeResourcesFit, Change.REQUESTED),
+    (NodeResourcesFit, Change.ALLOCATABLE),
+    (NodeResourcesBalancedAllocation, Change.REQUESTED),
+    (TaintToleration, Change.TAINTS),
+    (NodeAffinity, Change.LABELS),
+    (NodeUnschedulable, Change.UNSCHEDULABLE),
+    (NodePorts, Change.PORTS),
+    (ImageLocality, Change.IMAGES),
+    (NodeVolumeLimits, Change.VOLUMES),
+    (PodTopologySpread, Change.PODS),
+)
+
+
+@pytest.mark.parametrize(("plugin", "fact"), READ, ids=lambda each: getattr(each, "name", None))
+def test_a_fact_that_is_not_declared_cannot_be_read(
+    plugin: type[Any], fact: Change, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(plugin, "reads", plugin.reads & ~fact)
+
+    with pytest.raises(UndeclaredFact, match=rf"{plugin.name} reads .*, a fact of .*{fact.name}"):
+        run_from(0, limits_plugins=True)
+
+
 MUTATIONS: dict[str, tuple[Mutation, int]] = {
-    "room that is taken is not read": (reads(NodeResourcesFit, Change.REQUESTED), 0),
-    "room that there is is not read": (reads(NodeResourcesFit, Change.ALLOCATABLE), 3),
     "figures tell not what is requested": (figures_without_requests, 0),
-    "balance is not read": (reads(NodeResourcesBalancedAllocation, Change.REQUESTED), 6),
-    "taints are not read": (reads(TaintToleration, Change.TAINTS), 9),
-    "labels of nodes are not read": (reads(NodeAffinity, Change.LABELS), 28),
-    "cordoning is not read": (reads(NodeUnschedulable, Change.UNSCHEDULABLE), 9),
-    "ports are not read": (reads(NodePorts, Change.PORTS), 9),
-    "images are not read": (reads(ImageLocality, Change.IMAGES), 59),
-    "volumes are not read": (reads(NodeVolumeLimits, Change.VOLUMES), 0),
-    "spread reads no pods": (reads(PodTopologySpread, Change.PODS), 24),
     "terms are not watched": (watches_no_terms, 0),
     "spread by row": (scope(PodTopologySpread, Scope.ROW), 24),
     "images by row": (scope(ImageLocality, Scope.ROW), 201),
@@ -160,7 +171,7 @@ def test_it_is_seen_among_exclusive_pods(mutate: Mutation, seed: int, monkeypatc
         run_from(seed, COEXISTING)
 
 
-def run_from(seed: int, shape: Shape | None = None) -> None:
+def run_from(seed: int, shape: Shape | None = None, *, limits_plugins: bool = False) -> None:
     using = configuration()
     for each in range(seed, seed + _MOST_STREAMS):
-        run(each, using, shape, recounts=False, limits_plugins=False)
+        run(each, using, shape, recounts=False, limits_plugins=limits_plugins)

@@ -303,7 +303,11 @@ def see_more(plugin: Reader, nodes: Nodes, more: int = 0, writes: int = 0) -> Vi
 def see_less(plugin: Reader, nodes: Nodes, kinds: int) -> View:
     """Returns a view of some facts only, for tests of what plugins say that they watch."""
     nodes = nodes._nodes if isinstance(nodes, _View) else nodes
-    return _make_view(nodes, plugin, kinds, 0)
+    view: Any = _make_view(nodes, plugin, kinds, 0)
+    if int(plugin.reads) & int(Change.EXTENDED):
+        # Which types there are never changes, and so is nothing to watch.
+        view.__dict__["extended"] = _ShownExtended(view)
+    return view
 
 
 def _make_view(nodes: Any, plugin: Reader, kinds: int, writes: int) -> View:

@@ -21,7 +21,14 @@ from moorage.framework.calls import (
     ask_turns,
     ask_watch,
 )
-from moorage.framework.observe import FILTER, SCORE, Observer, make_caller
+from moorage.framework.observe import (
+    FILTER,
+    PRE_FILTER,
+    PRE_SCORE,
+    SCORE,
+    Observer,
+    make_caller,
+)
 from moorage.framework.plugin import (
     INFEASIBLE,
     MAX_SCORE,
@@ -182,7 +189,8 @@ class FilterAnswer(KeptAnswer[np.bool_]):
     def prepare(self, pod: Pod) -> Any:
         if not isinstance(self.plugin, PreFilter):
             return pod
-        prepared = ask_pre_filter(self.plugin, pod, self.nodes)
+        ask = make_caller(self._answers.observer, PRE_FILTER)
+        prepared = ask_pre_filter(self.plugin, pod, self.nodes, ask)
         if isinstance(prepared, _AS_A_WHOLE):
             raise Unserved
         return prepared
@@ -243,7 +251,8 @@ class ScoreAnswer(KeptAnswer[np.int64]):
     def prepare(self, pod: Pod) -> Any:
         if not isinstance(self.plugin, PreScore):
             return pod
-        return ask_pre_score(self.plugin, pod, self.nodes, self.nodes.rows)
+        ask = make_caller(self._answers.observer, PRE_SCORE)
+        return ask_pre_score(self.plugin, pod, self.nodes, self.nodes.rows, ask)
 
     def compute(self, rows: Rows) -> NDArray[np.int64]:
         self._derived = None

@@ -19,6 +19,7 @@ from moorage.engine.actions import Report
 from moorage.engine.cycle import Found, Window, conclude, decide
 from moorage.framework.attempt import Failed, PreFiltered
 from moorage.framework.observe import FILTER, PointTimer
+from moorage.framework.plugin import Plugin
 from moorage.framework.plugin_fence import make_error
 from moorage.framework.points import fits_on, pre_filter
 from moorage.framework.profile import Profile
@@ -94,7 +95,11 @@ class Classes:
         self._siblings = Siblings(self._signer, self.statistics)
         #: The key of the last class, kept because like pods mostly follow each other.
         self._key = Key(profile.name, 0)
-        self.is_on = settings.classes or settings.batches
+        scores: list[Plugin] = [plugin for plugin, _ in profile.score]
+        # A pre-score without a score changes nothing but by failing, which each pod may cause.
+        self.is_on = (settings.classes or settings.batches) and all(
+            each in scores for each in profile.pre_score
+        )
         if self.is_on and self._signer.silent:
             names = ", ".join(each.name for each in self._signer.silent)
             self._report(Report(profile.name, f"no signatures of pods come from: {names}"))
