@@ -29,7 +29,7 @@ help:
 	echo "make format    rewrite the code in house format"
 	echo "make docs      write the tables in the docs that are made from code and results"
 	echo "make site      build the docs as a site with search, in site/"
-	echo "make house     print how large files and functions are, and which names occur twice"
+	echo "make house     print how large the code is, and check that its figures do not grow"
 	echo "make screenshots  take the pictures in the docs, with Chromium"
 	echo "make soak      an hour of hostile objects, killed API servers and killed schedulers"
 	echo "make exactness decide random streams with and without reuse, a million decisions"
@@ -85,7 +85,7 @@ site: .venv/installed-test
 	echo "Open site/index.html"
 
 house: .venv/installed
-	$(BIN)/python -m tools.house src
+	$(BIN)/python -m tools.house
 
 screenshots: .venv/installed-test
 	MOORAGE_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/web/test_browser.py -k picture

@@ -1,23 +1,24 @@
-"""Makes each mutation of `tests/exactness/mutation_list.py` in a copy, and tests until one notices.
+"""Makes each mistake of `tools/mutations.txt` in a copy of the code: some test must notice.
 
-    python -m tools.mutations             all of them
-    python -m tools.mutations -k volume   those whose name has the word
-    python -m tools.mutations --remember  writes down which test or stream noticed
+    python -m tools.mutations               all of them
+    python -m tools.mutations -k volume     those whose name has the word
+    python -m tools.mutations --sample 15   as many, spread evenly over the list
+    python -m tools.mutations --check       only whether each still fits the code
 
-First comes what noticed the last time (`tests/exactness/caught_by.json`), then the tests nearest to
-reuse, then streams, then other suites. What survives all of them is named, and the exit code is 1
-if that is more than one in twenty. A test that fails without the mutation too ends the run.
+First come the tests that the list names as nearest, then those of reuse, then streams, then other
+suites. The command ends with exit code 1 at the first mistake that survives all of them, and at a
+test that fails without the mistake, too.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import cache_from_source
@@ -25,50 +26,73 @@ from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
-from tests.exactness.mutation_list import MUTATIONS, Mutation
+from .syntax import Change, Unfit
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("src", "tests", "tools", "docs", "examples", "pyproject.toml")
-_PYTEST = (str(Path(sys.executable).with_name("pytest")), "-x", "-q", "-p", "no:cacheprovider")
+LIST = ROOT / "tools" / "mutations.txt"
 
-#: Which test or stream noticed each mutation the last time.
-CAUGHT_BY = ROOT / "tests" / "exactness" / "caught_by.json"
+_COPIED = ("src", "tests", "tools", "docs", "examples", "pyproject.toml")
+_PYTEST = (str(Path(sys.executable).with_name("pytest")), "-x", "-q", "-p", "no:cacheprovider")
 _STREAMS = (sys.executable, "-m", "tools.streams", "--small")
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::.+?|\S+)(?: - .*)?$", re.MULTILINE)
-_STREAM = re.compile(r"^(stream \d+) ", re.MULTILINE)
+_STREAM = re.compile(r"^stream (\d+) ", re.MULTILINE)
 
-#: What is run one after the other, until something fails.
-STAGES: tuple[tuple[str, ...], ...] = (
+#: What is run after the nearest tests, until something fails.
+_FURTHER: tuple[tuple[str, ...], ...] = (
     (
         *_PYTEST,
-        "tests/exactness/test_contract.py",
-        "tests/exactness/test_traps.py",
-        "tests/exactness/test_reuse_limits.py",
-        "tests/exactness/test_catching_up.py",
-        "tests/exactness/test_signatures.py",
-        "tests/exactness/test_like_preemptors.py",
-        "tests/engine/test_answer_cache.py",
-        "tests/cluster/test_changes.py",
+        *(
+            f"tests/exactness/test_{name}.py"
+            for name in (
+                *("contract", "traps", "reuse_limits", "catching_up", "signatures"),
+                *("like_preemptors", "gpu_aware"),
+            )
+        ),
     ),
     (*_STREAMS, "--streams", "90"),
-    (
-        *_PYTEST,
-        "tests/cli/test_simulate.py",
-        "tests/exactness/test_gpu_aware.py",
-        "tests/laws",
-    ),
+    (*_PYTEST, "tests/queue", "tests/testing", "tests/laws", "tests/cli/test_simulate.py"),
 )
 #: A stage that takes longer hangs, which is noticed as well.
 _SECONDS = 1_200
-_MOST_SURVIVORS = 0.05
+
+
+class Unsound(Exception):
+    """A test fails without a mutation: what it notices says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
-    """How a mutation was noticed: by which stage, 0 for what is remembered, and by what of it."""
+class Mutation:
+    """A mistake in a module, and the tests nearest to it."""
 
-    stage: int
-    test: str
+    name: str
+    path: str
+    change: Change
+    tests: tuple[str, ...]
+
+    def apply(self) -> str:
+        """Returns the module with the mistake; raises Unfit."""
+        path = ROOT / self.path
+        if not path.exists():
+            raise Unfit("the module is gone")
+        return self.change.apply(path.read_text())
+
+
+def read_list(text: str) -> Iterator[Mutation]:
+    """Yields the mutations of a list."""
+    path, scope = "", ""
+    tests: tuple[str, ...] = ()
+    for line in text.splitlines():
+        if line.startswith("["):
+            module, *names = line[1:].replace("]", "").split()
+            path, tests = f"src/moorage/{module}", tuple(f"tests/{each}" for each in names)
+        elif line.startswith("    "):
+            name, _, change = line.strip().partition(": ")
+            yield Mutation(name, path, Change(scope, change), tests)
+        elif not line.startswith("#"):
+            scope = line
+
+
+MUTATIONS = tuple(read_list(LIST.read_text()))
 
 
 class Copy:
@@ -76,7 +100,7 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        for name in COPIED:
+        for name in _COPIED:
             source = ROOT / name
             if source.is_dir():
                 ignored = shutil.ignore_patterns("golden", "__pycache__")
@@ -88,25 +112,21 @@ class Copy:
         # What is compiled stays, except of the file that changes.
         self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
 
-    def try_mutation(self, mutation: Mutation, remembered: str, stages: int) -> Notice | None:
-        """Makes a mutation, and runs one stage after the other until one notices."""
-        text = (ROOT / mutation.path).read_text()
-        self._write(mutation.path, text.replace(mutation.old, mutation.new))
+    def try_mutation(self, mutation: Mutation, *, nearest: bool) -> str | None:
+        """Returns what notices a mutation: a test, the number of a stream, or "" for a hang."""
+        stages = ((*_PYTEST, *mutation.tests), *(() if nearest else _FURTHER))
+        self._write(mutation.path, mutation.apply())
         try:
-            test = self._run(_repeat(remembered)) if remembered else None
-            if test is not None:
-                return Notice(0, test or remembered)
-            for at, stage in enumerate(STAGES[:stages], 1):
-                test = self._run(stage)
-                if test is not None:
-                    return Notice(at, test)
-            return None
+            return next((test for each in stages if (test := self._run(each)) is not None), None)
         finally:
-            self._write(mutation.path, text)
+            self._write(mutation.path, (ROOT / mutation.path).read_text())
 
     def passes(self, test: str) -> bool:
         """Whether a test or stream passes without a mutation."""
-        return self._run(_repeat(test)) is None
+        alone = (
+            (*_STREAMS, "--streams", "1", "--seed", test) if test.isdigit() else (*_PYTEST, test)
+        )
+        return self._run(alone) is None
 
     def _write(self, path: str, text: str) -> None:
         """Writes a file; what it was compiled to may be as old and as long, and so goes."""
@@ -114,8 +134,7 @@ class Copy:
         file.write_text(text)
         Path(cache_from_source(str(file))).unlink(missing_ok=True)
 
-    def _run(self, command: tuple[str, ...]) -> str | None:
-        """Which test or stream fails, empty if that cannot be told; nothing if none does."""
+    def _run(self, command: Sequence[str]) -> str | None:
         try:
             done = subprocess.run(
                 command,
@@ -134,79 +153,86 @@ class Copy:
         return found[1] if found else ""
 
 
-def _repeat(test: str) -> tuple[str, ...]:
-    """The command that runs one test or stream alone."""
-    if test.startswith("stream "):
-        return (*_STREAMS, "--streams", "1", "--seed", test.removeprefix("stream "))
-    return (*_PYTEST, test)
-
-
 class Run:
-    """Mutations one after the other, and what is known of each."""
+    """Tries mutations in some copies."""
 
-    def __init__(self, copies: list[Copy], stages: int) -> None:
+    def __init__(self, copies: Sequence[Copy], *, nearest: bool) -> None:
         self._copies: SimpleQueue[Copy] = SimpleQueue()
         for each in copies:
             self._copies.put(each)
-        self._stages = stages
-        self.known: dict[str, str] = json.loads(CAUGHT_BY.read_text())
+        self._nearest = nearest
         self._sound: set[str] = set()
+        self._is_over = False
 
-    def try_one(self, mutation: Mutation) -> Notice | None:
-        """Tries one in a copy that nobody uses. What notices must pass without it."""
+    def try_one(self, mutation: Mutation) -> str | None:
+        """Returns what notices a mutation, which must pass without it.
+
+        After one that survives, none is tried.
+        """
         copy = self._copies.get()
         try:
-            notice = copy.try_mutation(mutation, self.known.get(mutation.name, ""), self._stages)
-            test = notice.test if notice is not None else ""
+            test = None if self._is_over else copy.try_mutation(mutation, nearest=self._nearest)
+            if test is None:
+                self._is_over = True
             if test and test not in self._sound:
                 if not copy.passes(test):
-                    raise Unsound(f"{test} fails without {mutation.name!r} too")
+                    raise Unsound(f"{test} fails without {mutation.name!r}, too")
                 self._sound.add(test)
-            return notice
+            return test
         finally:
             self._copies.put(copy)
 
-    def remember(self, mutation: Mutation, test: str) -> None:
-        """Writes what is known, in the order of the list, without mutations that are no more."""
-        self.known[mutation.name] = test
-        names = (each.name for each in MUTATIONS)
-        of_list = {name: self.known[name] for name in names if name in self.known}
-        CAUGHT_BY.write_text(json.dumps(of_list, indent=2) + "\n")
+
+def find_unfit() -> list[str]:
+    """Returns the mutations that do not fit the code any more, and why."""
+    found = []
+    for each in MUTATIONS:
+        try:
+            each.apply()
+        except Unfit as why:
+            found.append(f"{each.name} ({each.path}, {each.change.scope}): {why}")
+    return found
 
 
-class Unsound(Exception):
-    """A test fails without a mutation: what it notices says nothing."""
+def try_all(chosen: Sequence[Mutation], at_once: int, *, nearest: bool) -> str | None:
+    """Tries mutations, some at a time; returns the first that survives."""
+    with TemporaryDirectory(prefix="mutations-") as folder:
+        run = Run([Copy(Path(folder, str(at))) for at in range(at_once)], nearest=nearest)
+        pool = ThreadPoolExecutor(at_once)
+        try:
+            for mutation, test in zip(chosen, pool.map(run.try_one, chosen), strict=True):
+                if test is None:
+                    return mutation.name
+                print(f"{mutation.name}: {test or 'hangs'}", flush=True)
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return None
 
 
 def main() -> int:
-    """Tries the mutations, some at a time: first those that nothing is remembered of."""
+    """Tries the mutations that are asked for; returns 1 if one survives."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-k", dest="word", default="", help="only those whose name has it")
-    parser.add_argument("--stages", type=int, default=len(STAGES), help="the first so many alone")
+    parser.add_argument("--sample", type=int, default=len(MUTATIONS), help="only so many of them")
+    parser.add_argument("--nearest", action="store_true", help="only run the nearest tests")
+    parser.add_argument("--check", action="store_true", help="only check that they fit the code")
     parser.add_argument("--at-once", type=int, default=2)
-    parser.add_argument("--remember", action="store_true", help="writes down what noticed")
     asked = parser.parse_args()
-    chosen = [each for each in MUTATIONS if asked.word in each.name and not each.equivalent]
-    survivors = []
-    with (
-        TemporaryDirectory(prefix="mutations-") as folder,
-        ThreadPoolExecutor(asked.at_once) as pool,
-    ):
-        run = Run([Copy(Path(folder, str(at))) for at in range(asked.at_once)], asked.stages)
-        chosen.sort(key=lambda each: each.name in run.known)
-        for mutation, notice in zip(chosen, pool.map(run.try_one, chosen), strict=True):
-            if notice is None:
-                survivors.append(mutation.name)
-                print(f"SURVIVES: {mutation.name}", flush=True)
-                continue
-            print(f"stage {notice.stage}: {mutation.name}: {notice.test or 'hangs'}", flush=True)
-            if asked.remember and notice.test:
-                run.remember(mutation, notice.test)
-    print(f"{len(chosen) - len(survivors)} of {len(chosen)} are caught")
-    for each in MUTATIONS:
-        if each.equivalent and asked.word in each.name:
-            print(f"equivalent: {each.name}: {each.equivalent}")
-    return int(len(survivors) > _MOST_SURVIVORS * len(chosen))
+    unfit = find_unfit()
+    print(*unfit, sep="\n", end="\n" if unfit else "")
+    if unfit or asked.check:
+        print(f"{len(MUTATIONS) - len(unfit)} of {len(MUTATIONS)} fit the code")
+        return int(bool(unfit))
+    chosen = [each for each in MUTATIONS if asked.word in each.name]
+    count = min(asked.sample, len(chosen))
+    chosen = [chosen[at * len(chosen) // count] for at in range(count)]
+    try:
+        survivor = try_all(chosen, asked.at_once, nearest=asked.nearest)
+    except Unsound as why:
+        print(f"UNSOUND: {why}")
+        return 1
+    print(f"all {count} are caught" if survivor is None else f"SURVIVES: {survivor}")
+    return int(survivor is not None)
 
 
 if __name__ == "__main__":

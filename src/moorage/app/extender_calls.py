@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from time import monotonic
-from types import TracebackType
 from typing import Self, TypeVar
 
 import msgspec
@@ -145,12 +144,7 @@ class ExtenderCalls:
             await self._stack.enter_async_context(client)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
         await self._stack.aclose()
 

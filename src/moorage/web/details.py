@@ -23,6 +23,7 @@ from moorage.objects.workload import owner_text
 from moorage.queue import Entity
 
 from .device_details import DeviceOnNode, describe_devices
+from .messages import Detail
 from .queue_picture import SLICE, describe_wait
 
 # Pods of a node that are shown; kubelets run a few hundred at most.
@@ -31,11 +32,7 @@ _MOST_PODS = 500
 _MOST_FOUND = 10
 
 
-class _Detail(msgspec.Struct, frozen=True, rename="camel"):
-    """The encoding of all structs here."""
-
-
-class ResourceUse(_Detail, frozen=True):
+class ResourceUse(Detail, frozen=True):
     """The use of one resource in native units: thousandths of a core, bytes, pieces."""
 
     name: str
@@ -43,14 +40,14 @@ class ResourceUse(_Detail, frozen=True):
     allocatable: int
 
 
-class PodOnNode(_Detail, frozen=True):
+class PodOnNode(Detail, frozen=True):
     namespace: str
     name: str
     priority: int
     requests: dict[str, int]
 
 
-class NodeDetail(_Detail, frozen=True):
+class NodeDetail(Detail, frozen=True):
     """A node, how much of it is used, and by which pods."""
 
     name: str
@@ -65,7 +62,7 @@ class NodeDetail(_Detail, frozen=True):
     extended: dict[str, dict[str, int]]
 
 
-class GangDetail(_Detail, frozen=True):
+class GangDetail(Detail, frozen=True):
     """The group that a pod is placed with."""
 
     name: str
@@ -77,7 +74,7 @@ class GangDetail(_Detail, frozen=True):
     message: str = ""
 
 
-class PodDetail(_Detail, frozen=True):
+class PodDetail(Detail, frozen=True):
     """The state of a pod, with the fields of a full explanation as far as they are known."""
 
     pod: str
@@ -88,17 +85,17 @@ class PodDetail(_Detail, frozen=True):
     alone: str = ""
     owner: str = ""
     priority: int = 0
-    requests: dict[str, int] = {}
+    requests: dict[str, int] = msgspec.field(default_factory=dict)
     gang: GangDetail | None = None
     message: str = ""
     running_on: str = ""
-    rejected_by: list[str] = []
+    rejected_by: list[str] = msgspec.field(default_factory=list)
     attempts: int = 0
     #: Who rejects which nodes, and what would help.
     explanation: Explanation | None = None
 
 
-class SearchResult(_Detail, frozen=True):
+class SearchResult(Detail, frozen=True):
     """The names that contain a text."""
 
     nodes: list[str]

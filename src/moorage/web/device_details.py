@@ -15,6 +15,8 @@ from moorage.objects.node_selector import Malformed
 from moorage.objects.pod import Pod
 from moorage.objects.resource_claim import ResourceClaim
 
+from .messages import Detail
+
 # Devices of a node that are shown; a large one has some dozens.
 _MOST_DEVICES = 500
 
@@ -25,7 +27,7 @@ _MOST_TAINTS = 16
 _Identity = tuple[str, str, str]
 
 
-class DeviceOnNode(msgspec.Struct, frozen=True, rename="camel"):
+class DeviceOnNode(Detail, frozen=True):
     """A device that a node has or can use, and its holders."""
 
     driver: str

@@ -24,8 +24,12 @@ Put = tuple[int, str, str, int, int, int, int, int]
 Sample = tuple[float, int, int, int, int, int]
 
 
-class _Part(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The encoding of all structs here: fields with their default are left out."""
+class Detail(msgspec.Struct, frozen=True, rename="camel"):
+    """The encoding of what the page asks for."""
+
+
+class _Part(Detail, frozen=True, omit_defaults=True):
+    """The encoding of messages: fields with their default are left out."""
 
 
 class NodesPart(_Part, frozen=True):

@@ -25,7 +25,7 @@ from moorage.objects.resources import Amounts
 from moorage.objects.workload import owner_text
 
 from .details import describe_extended, describe_refusal
-from .messages import pack
+from .messages import Detail, pack
 from .queue_picture import SLICE, describe_wait
 
 # What is listed, the largest first; the rest is counted.
@@ -42,11 +42,7 @@ OWNERS: dict[str, Callable[[Pod], str]] = {
 }
 
 
-class _Detail(msgspec.Struct, frozen=True, rename="camel"):
-    """The encoding of all structs here."""
-
-
-class PodUsage(_Detail, frozen=True):
+class PodUsage(Detail, frozen=True):
     """What the placed pods of a namespace or an owner request, and how many more wait."""
 
     name: str
@@ -55,14 +51,14 @@ class PodUsage(_Detail, frozen=True):
     requests: dict[str, int]
 
 
-class UsageList(_Detail, frozen=True):
+class UsageList(Detail, frozen=True):
     """The largest entries, and the number of all."""
 
     count: int
     items: list[PodUsage]
 
 
-class LabelKey(_Detail, frozen=True):
+class LabelKey(Detail, frozen=True):
     """A label of nodes that can group them."""
 
     key: str
@@ -70,7 +66,7 @@ class LabelKey(_Detail, frozen=True):
     nodes: int
 
 
-class LabelGroups(_Detail, frozen=True):
+class LabelGroups(Detail, frozen=True):
     """The value of a label on each node, by row. Nodes without the label are left out."""
 
     key: str
@@ -79,7 +75,7 @@ class LabelGroups(_Detail, frozen=True):
     codes: str
 
 
-class Gang(_Detail, frozen=True):
+class Gang(Detail, frozen=True):
     """A pod group, and the state of its members."""
 
     name: str
@@ -93,7 +89,7 @@ class Gang(_Detail, frozen=True):
     reason: str = ""
 
 
-class ExclusiveHolder(_Detail, frozen=True):
+class ExclusiveHolder(Detail, frozen=True):
     """A namespace whose exclusive pods hold nodes, and what nobody requests there."""
 
     name: str
@@ -104,7 +100,7 @@ class ExclusiveHolder(_Detail, frozen=True):
     free: dict[str, int]
 
 
-class DeviceCount(_Detail, frozen=True):
+class DeviceCount(Detail, frozen=True):
     """The devices of a driver on all nodes."""
 
     driver: str
@@ -114,7 +110,7 @@ class DeviceCount(_Detail, frozen=True):
     shared: int
 
 
-class ExtendedCount(_Detail, frozen=True):
+class ExtendedCount(Detail, frozen=True):
     """A resource that plugins count: its figures, added up over the nodes that have it."""
 
     type: str
@@ -122,7 +118,7 @@ class ExtendedCount(_Detail, frozen=True):
     figures: dict[str, int]
 
 
-class DeviceReport(_Detail, frozen=True):
+class DeviceReport(Detail, frozen=True):
     """Resources beyond cpu, memory and the like."""
 
     drivers: list[DeviceCount]
@@ -310,11 +306,7 @@ def slices(items: Iterable[T], size: int = SLICE) -> Iterator[list[T]]:
         yield some
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel"):
-    """The encoding of all structs here."""
-
-
-class PluginKeepsApart(_Part, frozen=True):
+class PluginKeepsApart(Detail, frozen=True):
     """A plugin that prevents pods from sharing answers, how many pods these are, and why."""
 
     plugin: str
@@ -322,7 +314,7 @@ class PluginKeepsApart(_Part, frozen=True):
     why: str
 
 
-class ProfileBatching(_Part, frozen=True):
+class ProfileBatching(Detail, frozen=True):
     """The decisions of a profile since the start."""
 
     profile: str
