@@ -40,7 +40,7 @@ def test_copies_that_do_not_all_fit_are_1(moorage: Moorage, write: Any) -> None:
 
     assert result.code == 1
     assert result.out.startswith("11 of 500 pods fit, on 3 of 6 nodes\n")
-    assert "Insufficient cpu   3       a1, b1, c1" in result.out
+    assert "cpu runs out           3       a1, b1, c1" in result.out
 
 
 def test_a_drain_and_more_nodes_are_compared(moorage: Moorage, write: Any) -> None:
@@ -65,7 +65,8 @@ def test_a_drain_alone_tells_where_its_pods_go(moorage: Moorage) -> None:
 
     assert result.code == 0
     assert result.out.splitlines() == [
-        "1 of 1 pods fit, on 1 of 6 nodes",
+        "1 of 1 pod fits, on 1 of 6 nodes",
+        "1 pod without a controller is not created again: shop/cache-0",
         "",
         "POD            FROM   TO",
         "shop/cache-0   b1     c1",

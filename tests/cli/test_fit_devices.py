@@ -122,7 +122,7 @@ def test_a_workload_brings_its_template(moorage: Moorage, write: Any) -> None:
     found = moorage("fit", write("cluster.json", *CLUSTER), "-f", workload)
 
     assert found.code == 1
-    assert "deployment default/train: 1 of 6 pods find no node" in found.out
+    assert "deployment default/train: 1 of 6 pods finds no node" in found.out
 
 
 def test_a_template_that_cannot_be_read_is_named(moorage: Moorage, write: Any) -> None:

@@ -90,14 +90,46 @@ def test_only_what_is_selected_moves(moorage: Moorage, cluster: str) -> None:
     assert "budgets exceeded at once" in told
 
 
-def test_a_drain_tells_of_budgets_and_of_pods_that_nobody_replaces(
+def test_a_drain_names_budgets_and_pods_without_a_controller(
     moorage: Moorage, cluster: str
 ) -> None:
-    err = moorage("fit", cluster, "--drain", "n1,n2,n3").err
+    out = moorage("fit", cluster, "--drain", "n1,n2,n3").out
 
-    assert "budget default/web allows 2 at once, and 3 of its pods leave" in err
-    assert "nobody would replace pods without a controller: default/other" in err
-    assert "budget" not in moorage("fit", cluster, "--drain", "n1").err
+    budget = "budget default/web allows 2 at once, and 3 of its pods have to go"
+    assert f"the drain has to wait: {budget}" in out
+    assert "1 pod without a controller is not created again: default/other" in out
+    assert "budget" not in moorage("fit", cluster, "--drain", "n1").out
+
+
+def test_a_drain_that_a_budget_forbids_is_a_failure(moorage: Moorage, tmp_path: Path) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    web = pod_manifest("web", node="n1", labels={"app": "web"})
+    cluster, new = tmp_path / "cluster.json", tmp_path / "new.json"
+    items = [node_manifest("n1", cpu=4), node_manifest("n2", cpu=4), web, budget]
+    cluster.write_text("\n".join(map(json.dumps, items)))
+    new.write_text(json.dumps(pod_manifest("new")))
+    drain, why = ("fit", str(cluster), "--drain", "n1"), "budget default/web allows no disruption"
+
+    result = moorage(*drain)
+    assert result.code == 1
+    assert f"the drain is forbidden: {why}, and 1 of its pods has to go" in result.out
+    found = json.loads(moorage(*drain, "-o", "json").out)["drain"]
+    assert found["forbidden"]
+    assert found["budgets"] == [{"budget": "default/web", "moved": 1, "allowed": 0}]
+
+    for output in ("table", "junit", "github"):
+        result = moorage(*drain, "-f", str(new), "-o", output)
+        assert result.code == 1
+        assert why in result.out
+    budget["status"] = {"disruptionsAllowed": 1}
+    cluster.write_text("\n".join(map(json.dumps, items)))
+    assert moorage(*drain).code == 0
 
 
 @pytest.mark.parametrize(
@@ -117,3 +149,18 @@ def test_flags_that_do_not_go_together(
 
     assert (result.code, result.out) == (2, "")
     assert error in result.err
+
+
+def test_no_advice_is_to_uncordon_what_is_drained(moorage: Moorage, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    other = node_manifest("n2", cpu=1, spec={"unschedulable": True})
+    items = [node_manifest("n1", cpu=4), other, pod_manifest("web", node="n1", cpu=1)]
+    cluster.write_text("\n".join(map(json.dumps, items)))
+
+    out = moorage("fit", str(cluster), "--drain", "n1").out
+    assert "default/web would fit 1 node if n2 were uncordoned" in out
+
+    cluster.write_text("\n".join(map(json.dumps, (items[0], items[2]))))
+    out = moorage("fit", str(cluster), "--drain", "n1").out
+    assert "0/1 nodes are available: 1 node(s) were unschedulable" in out
+    assert "uncordoned" not in out

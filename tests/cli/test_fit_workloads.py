@@ -171,7 +171,7 @@ def test_several_files_and_what_pods_need(moorage: Moorage, files: Any) -> None:
 
     assert result.code == 1
     assert result.out.startswith("1 of 2 workloads does not fit on 1 node\n")
-    assert "job shop/train: 1 of 3 pods find no node" in result.out
+    assert "job shop/train: 1 of 3 pods finds no node" in result.out
     assert "1 Insufficient cpu" in result.out
 
 
@@ -187,10 +187,10 @@ def test_ci_formats(moorage: Moorage, files: Any) -> None:
     failure = suite.find("testcase/failure")
     assert failure is not None
     assert "Insufficient cpu" in (failure.text or "")
-    assert lines[0].startswith(
-        f"::error file={new},title=deployment shop/web::1 of 3 pods find no node%0A0/1 nodes"
-    )
-    assert lines[1] == f"::notice file={new},title=job shop/j::0 of 0 pods fit"
+    assert lines[0] == "1 of 2 workloads does not fit on 1 node"
+    about = f"file={new},line=1,title=deployment shop/web"
+    assert lines[1].startswith(f"::error {about}::1 of 3 pods finds no node%0A0/1 nodes")
+    assert len(lines) == 2, "what fits is no annotation"
     assert written.startswith("<?xml version='1.0' encoding=")
     # People read it, too.
     assert (
@@ -221,10 +221,9 @@ def test_copies_and_ci_formats_exclude_each_other(moorage: Moorage, files: Any) 
     cluster = files("cluster.yaml", node_manifest("a"))
     one, many = files("one.yaml", pod_manifest("p")), files("many.yaml", workload("Job"))
 
-    assert (
-        "--output junit: only with workloads"
-        in moorage("fit", cluster, "-f", one, "-o", "junit").err
-    )
+    copies = ("-f", one, "--count", "2", "-o", "junit")
+    assert "--output junit: only with workloads" in moorage("fit", cluster, *copies).err
+    assert 'tests="1"' in moorage("fit", cluster, "-f", one, "-o", "junit").out
     assert "--count: only with one pod" in moorage("fit", cluster, "-f", many, "--count", "2").err
 
 
@@ -249,7 +248,7 @@ def test_a_pod_that_was_copied_from_the_cluster_is_placed_anew(
 
     result = moorage("fit", cluster, "-f", files("hello.yaml", there), "--count", "3")
 
-    assert (result.code, result.out.splitlines()[0]) == (0, "3 of 3 pods fit, on 1 of 1 nodes")
+    assert (result.code, result.out.splitlines()[0]) == (0, "3 of 3 pods fit, on 1 of 1 node")
 
 
 RACKED = {

@@ -67,4 +67,4 @@ def test_the_command_of_the_ci_recipe_works(
 
     ended = moorage(*command)
 
-    assert (ended.code, ended.out) == (0, "::notice title=deployment shop/web::2 of 2 pods fit\n")
+    assert (ended.code, ended.out) == (0, "1 workload fits on 1 node\n")

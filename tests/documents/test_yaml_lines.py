@@ -40,14 +40,14 @@ ITEMS = st.builds(
 def parse_slowly(text: str) -> Any:
     """What the parser of all YAML reads; a text if it refuses."""
     try:
-        return [root for _, root in _roots(text)]
+        return [root for _, _, root in _roots(text)]
     except (ValueError, yaml.YAMLError) as error:
         return str(error)
 
 
 def read_by_lines(text: str) -> Any:
     """What is read line by line; None if it is not for that."""
-    reader = DumpReader(_plain, lambda part: next(root for _, root in _roots(part)))
+    reader = DumpReader(_plain, lambda part: next(root for _, _, root in _roots(part)))
     try:
         return [reader.read(text)]
     except (NotPlainError, ValueError, yaml.YAMLError):

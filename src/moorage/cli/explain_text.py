@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from .rendering import line, paragraph, shorten, table, terminal_width
+from .rendering import count, line, paragraph, shorten, table, terminal_width
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -181,6 +181,20 @@ def suggestion_parts(
     left = len(suggestions) - _MOST_SUGGESTIONS
     if left > 0:
         yield line(f"and {left} more, see -o json")
+
+
+def advice_lines(explanation: Explanation, most: int, pod: str = "") -> Iterator[str]:
+    """Yields what would help a pod, in a line each: what hurts others comes last."""
+    fit = f"{pod} would fit".lstrip()
+    for each in explanation.suggestions[:most]:
+        if is_sentence(each) or not each.remedy:
+            yield each.problem
+        else:
+            evicting = ", evicting others," if each.effect == "evicts" else ""
+            yield f"{fit} {count(each.count, 'node')}{evicting} if {each.remedy}"
+    if explanation.preemption is not None:
+        victims = shorten([each.pod for each in explanation.preemption.victims])
+        yield f"{fit} node {explanation.preemption.node} once evicted: {victims}"
 
 
 def is_sentence(suggestion: Suggestion) -> bool:

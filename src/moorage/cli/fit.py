@@ -31,10 +31,11 @@ class FitFormat(StrEnum):
 
 
 class FailOn(StrEnum):
-    """Which pods without a node make the command fail."""
+    """What makes the command fail besides a new pod without a node."""
 
     NEW = "new"
     ANY = "any"
+    UNKNOWN = "unknown"
 
 
 FileOption = Annotated[
@@ -48,9 +49,12 @@ FileOption = Annotated[
     ),
 ]
 FailOnOption = Annotated[
-    FailOn,
+    list[FailOn] | None,
     typer.Option(
-        help="Which pods without a node make the command exit with 1: only new pods, or any pod."
+        help="What makes the command exit with 1: only a new pod without a node (new, the "
+        "default), also one that waited before (any), also an object of which it is not known "
+        "how many pods it makes (unknown). May be repeated.",
+        show_default=False,
     ),
 ]
 FormatOption = Annotated[
@@ -124,7 +128,7 @@ def fit(  # noqa: PLR0913 - one for each flag
     count: CountOption = 1,
     gang: GangOption = 0,
     topology: TopologyOption = "",
-    fail_on: FailOnOption = FailOn.NEW,
+    fail_on: FailOnOption = None,
     drain: DrainOption = None,
     add_nodes: AddNodesOption = None,
     reschedule: RescheduleOption = False,
@@ -147,7 +151,8 @@ def fit(  # noqa: PLR0913 - one for each flag
     cluster as it is. If a workload runs already, its old pods make way as in a rollout. Changes
     nothing, and evicts no pod.
 
-    Exit code: 0 if every pod finds a node, 1 if one does not, 2 if the input cannot be used.
+    Exit code: 0 if every pod finds a node, 1 if one does not or a disruption budget forbids a
+    drain, 2 if the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
     from .emulation import choose_version
@@ -177,5 +182,5 @@ def fit(  # noqa: PLR0913 - one for each flag
             selector=selector,
         ),
         output.value,
-        fail_on.value,
+        {each.value for each in fail_on or ()},
     )

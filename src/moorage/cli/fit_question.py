@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
@@ -16,15 +16,16 @@ from moorage.objects.pod import Pod
 from moorage.simulate.gang_fit import GangComparison, GangFit, GangQuestion, fit_gangs
 from moorage.simulate.loading import Additions, Input
 from moorage.simulate.pod_fit import Comparison, Fit, Question, compare, fit as place
-from moorage.simulate.rescheduling import describe_drain, measure_present, reschedule
+from moorage.simulate.rescheduling import measure_present, reschedule
 from moorage.world import DrainError, Scene
 
+from .drain_text import drain_parts, is_forbidden
 from .explain_gangs import GANG_GATES, gang_parts
 from .explain_text import NodeNames
 from .fit_text import comparison_parts, fit_parts, packing_parts
 from .fit_workloads import is_single_pod, load_files, place_workloads
 from .inputs import ConnectionOptions, EngineOptions, read_cluster_input, read_manifests
-from .rendering import line, note, print_data, render, shorten, table
+from .rendering import count, line, print_data, render, shorten, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -58,8 +59,11 @@ class FitInput:
     selector: str
 
 
-def answer_fit(asked: FitInput, output: str, fail_on: str) -> None:
-    """Answers the question, and exits with 1 if a pod finds no node."""
+def answer_fit(asked: FitInput, output: str, fail_on: Collection[str]) -> None:
+    """Answers the question, and exits with 1 if a pod finds no node.
+
+    `fail_on` says what else is a failure: any pod that waits, or what is not understood.
+    """
     # Made before anything is read, so that the user first hears what is wrong with them.
     engines = [options.engine(asks_extenders=False) for options in asked.engines]
     _check_flags(asked, output)
@@ -97,13 +101,12 @@ def _place(  # noqa: PLR0913 - the question, the engines and the scene
     scene: Scene,
     shapes: Sequence[tuple[Node, int]],
     output: str,
-    fail_on: str,
+    fail_on: Collection[str],
 ) -> None:
     additions = load_files(asked.files, cluster)
     imagined = _imagine(scene, asked.drain, shapes)
-    for text in describe_drain(scene.around, (pod for pod, _ in imagined.leaving)):
-        note(text)
-    if additions is not None and not is_single_pod(additions):
+    is_copied = asked.count > 1 or asked.gang or output not in _FOR_CI
+    if additions is not None and not (is_single_pod(additions) and is_copied):
         if asked.count > 1:
             raise InputError("--count", "only with one pod, of which copies are made")
         if asked.gang:
@@ -122,7 +125,10 @@ def _place(  # noqa: PLR0913 - the question, the engines and the scene
         gangs = GangQuestion(template, asked.gang, asked.count, asked.topology_key)
         place_gangs(engines, (scene, imagined), gangs, is_compared, output)
         return
-    question = Question(template, asked.count, additions.objects if additions is not None else ())
+    question = Question(template, asked.count)
+    if additions is not None:
+        claims = additions.workloads[0].claims
+        question = Question(template, asked.count, additions.objects, claims)
     _write_fit(engines, (scene, imagined), question, is_compared, output)
 
 
@@ -152,7 +158,7 @@ def _write_fit(
             print(render(comparison_parts(result)))
         else:
             print(render(fit_parts(result)))
-    if after.placed < after.asked:
+    if after.placed < after.asked or is_forbidden(after.drain):
         raise typer.Exit(_LEFT)
 
 
@@ -182,8 +188,8 @@ def _read_selector(text: str) -> dict[str, str]:
 
 
 def _imagine(scene: Scene, drain: Sequence[str], shapes: Sequence[tuple[Node, int]]) -> Scene:
-    for shape, count in shapes:
-        scene = scene.extend(shape, count)
+    for shape, number in shapes:
+        scene = scene.extend(shape, number)
     try:
         return scene.drain(drain) if drain else scene
     except DrainError as error:
@@ -223,7 +229,7 @@ def place_gangs(
         result = GangComparison(before, after)
     if not print_data(result, output):
         print(render(_parts(result)))
-    if after.placed < after.asked:
+    if after.placed < after.asked or is_forbidden(after.drain):
         raise typer.Exit(_LEFT)
 
 
@@ -244,7 +250,9 @@ def _fit_parts(fit: GangFit) -> Iterator[RenderableType]:
     gangs = f"gang{'s' * (fit.asked != 1)} of {fit.size}"
     verb = "fits" if fit.asked == 1 else "fit"
     colour = "bold green" if fit.placed == fit.asked else "bold red"
-    yield line(f"{fit.placed} of {fit.asked} {gangs} {verb} on {fit.node_count} nodes", colour)
+    nodes = count(fit.node_count, "node")
+    yield line(f"{fit.placed} of {fit.asked} {gangs} {verb} on {nodes}", colour)
+    yield from drain_parts(fit.drain)
     if fit.gangs:
         yield ""
         yield _gangs(fit)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from moorage.objects.resources import format_amount
 
-from .explain_text import NodeNames
-from .rendering import indent, line, shorten, table
+from .drain_text import drain_parts
+from .explain_text import NodeNames, advice_lines
+from .rendering import count, indent, line, shorten, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from moorage.engine.explain import Explanation
     from moorage.simulate.pod_fit import Comparison, Fit, Move
     from moorage.simulate.rescheduling import NodeResourceUse, Packing
 
@@ -40,8 +40,10 @@ def comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
 
 
 def fit_parts(fit: Fit) -> Iterator[RenderableType]:
-    used = f"{len(fit.nodes):,} of {fit.node_count:,} nodes"
-    yield line(f"{fit.placed:,} of {fit.asked:,} pods fit, on {used}")
+    used = f"{len(fit.nodes):,} of {count(fit.node_count, 'node')}"
+    fits = f"{fit.placed:,} of {count(fit.asked, 'pod')} fit{'s' * (fit.asked == 1)}"
+    yield line(f"{fits}, on {used}")
+    yield from drain_parts(fit.drain)
     names = NodeNames(_node_names(fit))
     if names.ending:
         yield line(f"(node names end in {names.ending})", "dim")
@@ -57,11 +59,19 @@ def fit_parts(fit: Fit) -> Iterator[RenderableType]:
     if fit.runs_out:
         yield ""
         out = [
-            (", ".join(each.reasons), str(each.count), names.shorten(shorten(each.nodes)))
+            (_describe_end(each.reasons), str(each.count), names.shorten(shorten(each.nodes)))
             for each in fit.runs_out
         ]
-        yield table(("RUNS OUT", "NODES", "SUCH AS"), out)
+        yield table(("TAKE NO MORE BECAUSE", "NODES", "SUCH AS"), out)
     yield from _show_left(fit, names)
+
+
+def _describe_end(reasons: Sequence[str]) -> str:
+    """Returns why nodes that took such pods take no more."""
+    lacking = [each.removeprefix("Insufficient ") for each in reasons]
+    if any(lack == each for lack, each in zip(lacking, reasons, strict=True)):
+        return ", ".join(reasons)
+    return f"{' and '.join(lacking)} run{'s' * (len(lacking) == 1)} out"
 
 
 def _node_names(fit: Fit) -> Iterator[str]:
@@ -96,10 +106,10 @@ def _kinds(fit: Fit) -> Iterator[RenderableType]:
 def _show_left(fit: Fit, names: NodeNames) -> Iterator[RenderableType]:
     for each in fit.left:
         yield ""
-        yield line(f"{each.count:,} pod{'s' * (each.count > 1)} left: {each.message}")
+        yield line(f"{count(each.count, 'pod')} left: {each.message}")
         yield indent(line(shorten(each.pods)))
         if fit.why is not None and fit.why.pod in each.pods:
-            yield from _suggestion(fit.why)
+            yield from (indent(line(text)) for text in advice_lines(fit.why, 1, fit.why.pod))
     yield from _show_freed(fit, names)
 
 
@@ -107,21 +117,13 @@ def _show_freed(fit: Fit, names: NodeNames) -> Iterator[RenderableType]:
     """Yields the evictions that would free nodes for exclusive pods."""
     if fit.freed:
         pods = sum(len(each.pods) for each in fit.freed)
-        nodes = "1 node" if len(fit.freed) == 1 else f"{len(fit.freed)} nodes"
         yield ""
-        yield line(f"Evicting {pods} pod{'s' * (pods > 1)} would free {nodes}:")
+        yield line(f"Evicting {count(pods, 'pod')} would free {count(len(fit.freed), 'node')}:")
         rows = [
             (names.shorten(each.node), str(len(each.pods)), shorten(each.pods))
             for each in fit.freed
         ]
         yield from _first_rows(("NODE", "PODS", "EVICT"), rows)
-
-
-def _suggestion(why: Explanation) -> Iterator[RenderableType]:
-    # Suggestions that need an eviction are left out, because `fit` evicts no pod.
-    for suggestion in [each for each in why.suggestions if each.effect == "fits"][:1]:
-        nodes = "1 node" if suggestion.count == 1 else f"{suggestion.count} nodes"
-        yield indent(line(f"{why.pod} would fit {nodes} if {suggestion.remedy}"))
 
 
 def _first_rows(

@@ -97,6 +97,11 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
+def find(number: int) -> str:
+    """Returns the verb of pods that find a node, or none."""
+    return "finds" if number == 1 else "find"
+
+
 def plain_console() -> Console:
     """Makes a console that prints text as it is, without markup, highlighting or emoji."""
     from rich.console import Console

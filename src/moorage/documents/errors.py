@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 # Enough to recognise a value; a pasted certificate does not fill the screen.
 _MAX_CHARACTERS = 80
@@ -78,12 +78,13 @@ class Location:
     file: str
     document: int
     path: str = ""
+    #: The line on which its document begins, from 1; 0 is not known.
+    line: int = field(default=0, compare=False)
 
     def item(self, index: int) -> Location:
         """Returns the place of an item of the list at this place."""
-        return Location(
-            self.file, self.document, f"{self.path}{'.' * bool(self.path)}items[{index}]"
-        )
+        path = f"{self.path}{'.' * bool(self.path)}items[{index}]"
+        return replace(self, path=path)
 
     def __str__(self) -> str:
         place = f"{self.file}: document {self.document}"

@@ -122,7 +122,7 @@ def documents(text: str, file: str) -> Iterator[tuple[Location, Any]]:
     has_surrogates = "\\ud" in text or "\\uD" in text
     while at < len(text):
         number += 1
-        place = Location(file, number)
+        place = Location(file, number, line=1 if number == 1 else 0)
         try:
             value, end = _value(text, at, place, has_surrogates)
         except RecursionError:

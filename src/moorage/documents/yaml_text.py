@@ -46,13 +46,13 @@ def documents(text: str, file: str) -> Iterator[tuple[Location, Any]]:
     """
     dump = _read_dump(text)
     if dump is not None:
-        yield Location(file, 1), dump
+        yield Location(file, 1, line=1), dump
         return
     number = 1
     try:
-        for number, root in _roots(text):
+        for number, line, root in _roots(text):
             if root is not None:
-                yield Location(file, number), root
+                yield Location(file, number, line=line), root
             # From here on, an error is about the next one.
             number += 1
     except _BadYAML as error:
@@ -63,7 +63,7 @@ def documents(text: str, file: str) -> Iterator[tuple[Location, Any]]:
 
 def _read_dump(text: str) -> Any:
     """Reads the text line by line if it is a plain List; else returns None."""
-    reader = DumpReader(_plain, lambda part: next(root for _, root in _roots(part)))
+    reader = DumpReader(_plain, lambda part: next(root for _, _, root in _roots(part)))
     try:
         return reader.read(text)
     except (NotPlainError, _BadYAML, yaml.YAMLError):
@@ -78,7 +78,7 @@ def read_document(text: str | bytes) -> Any:
     """
     try:
         whole = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        roots = [root for _, root in _roots(whole, are_objects=False)]
+        roots = [root for _, _, root in _roots(whole, are_objects=False)]
     except UnicodeDecodeError as error:
         raise DecodeError(f"not UTF-8 text (byte 0x{text[error.start]:02x})") from None
     except _BadYAML as error:
@@ -90,21 +90,26 @@ def read_document(text: str | bytes) -> Any:
     return roots[0] if roots else None
 
 
-def _roots(text: str, *, are_objects: bool = True) -> Iterator[tuple[int, Any]]:
-    """Yields the number and the value of each document."""
-    number = empty = 0
+def _roots(text: str, *, are_objects: bool = True) -> Iterator[tuple[int, int, Any]]:
+    """Yields each document's number, the line on which its value begins, and the value."""
+    number = empty = line = 0
     builder = _Builder()
     for event in yaml.parse(text, Loader):
         if isinstance(event, yaml.DocumentStartEvent):
-            number += 1
+            number, line = number + 1, 0
             builder = _ObjectBuilder(event.start_mark) if are_objects else _Builder()
         elif isinstance(event, yaml.DocumentEndEvent):
             empty += builder.root is None
             if empty > _MOST_EMPTY:
                 raise _BadYAML(f"more than {_MOST_EMPTY:,} empty documents", event)
-            yield number, builder.root
+            yield number, line, builder.root
         elif not isinstance(event, yaml.StreamStartEvent | yaml.StreamEndEvent):
+            line = line or _line(event.start_mark)
             builder.take(event)
+
+
+def _line(mark: Any) -> int:
+    return int(mark.line) + 1
 
 
 class _BadYAML(ValueError):

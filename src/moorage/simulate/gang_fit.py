@@ -18,6 +18,7 @@ from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 from moorage.world import Scene, World
 
+from .drain import Drain, study_drain
 from .pod_fit import NodeShare
 
 
@@ -39,6 +40,8 @@ class GangFit(ExplanationPart, frozen=True):
     gangs: tuple[GangPlace, ...] = ()
     #: About the first that finds none.
     why: GangExplanation | None = None
+    #: About nodes that are drained.
+    drain: Drain | None = None
 
     @property
     def placed(self) -> int:
@@ -110,6 +113,7 @@ def fit_gangs(engine: Engine, scene: Scene, question: GangQuestion) -> GangFit:
         question.count,
         tuple(found),
         why,
+        study_drain(scene),
     )
 
 

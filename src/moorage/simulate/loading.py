@@ -16,8 +16,8 @@ from moorage.objects.decode import from_builtins
 from moorage.objects.kinds import Object
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
-from moorage.objects.pod_group import PodGroup
-from moorage.objects.workload import owner_names
+from moorage.objects.pod_group import GROUP_LABEL, PodGroup
+from moorage.objects.storage import PersistentVolumeClaim
 from moorage.world.claim_templates import (
     ClaimTemplates,
     ResourceClaimTemplate,
@@ -33,7 +33,16 @@ from moorage.world.defaults import (
 
 from .checks import find_faults
 from .manifests import CLAIM_TEMPLATE, PRIORITY_CLASS, STORAGE_CLASS, Manifest, read
-from .workload_pods import WantedWorkload, WorkloadTemplate, read_template, wants_node
+from .new_claims import settle_claims
+from .workload_pods import (
+    NotUnderstood,
+    WantedWorkload,
+    WorkloadTemplate,
+    ephemeral_claims,
+    read_workload,
+    wants_node,
+    workload_names,
+)
 
 T = TypeVar("T", bound=Object | PriorityClass | ResourceClaimTemplate)
 
@@ -55,28 +64,22 @@ def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
 
     Raises InputError with the first mistake.
     """
-    manifests: list[Manifest] = []
-    templates: list[WorkloadTemplate] = []
-    unread: Counter[tuple[str, str]] = Counter()
-    for manifest in read(paths, wanted):
-        makes_pods = manifest.is_workload and manifest.has_template
-        if makes_pods and not _has_owner(manifest):
-            templates.append(read_template(manifest))
-        if manifest.is_read:
-            manifests.append(manifest)
-        elif not makes_pods:
-            unread[manifest.kind, manifest.unread_reason] += 1
+    found = _sort_dump(read(paths, wanted))
     register = _Register()
-    defaults = _read_defaults(manifests, register)
-    objects = tuple(_objects(manifests, register, defaults))
-    made = list(_make_missing_pods(templates, objects, defaults))
+    defaults = _read_defaults(found.manifests, register)
+    objects = tuple(_objects(found.manifests, register, defaults))
+    missing = list(_find_missing(found.templates, objects))
+    nodes = [item for item in objects if isinstance(item, Node)]
+    made = [_make_pods(each, nodes, defaults) for each in missing]
     groups = [workload.group for workload in made if workload.group is not None]
-    objects = (*objects, *groups, *(pod for workload in made for pod in workload.pods))
-    claim_templates = _read_claim_templates(manifests, register)
+    claims = list(settle_claims((each for one in made for each in one.claims), objects))
+    pods = (pod for workload in made for pod in workload.pods)
+    objects = (*objects, *groups, *claims, *pods)
+    claim_templates = _read_claim_templates(found.manifests, register)
     objects = tuple(_with_claims(objects, claim_templates))
     if not any(isinstance(each, Node | Pod) for each in objects):
         raise InputError(", ".join(paths), "nothing to schedule: neither nodes nor pods")
-    notes = [f"ignored {count} {kind}: {why}" for (kind, why), count in unread.items()]
+    notes = [*found.notes, *(f"not sure: {each.text}" for one in missing for each in one.doubts)]
     notes += [f"made {len(each.pods)} Pod of {each.text}" for each in made if each.pods]
     notes += [
         f"made PodGroup {each.key}, which counts where the feature gate GenericWorkload is on"
@@ -96,37 +99,112 @@ class Additions:
     #: Claims, services and the like.
     objects: tuple[Object, ...] = ()
     notes: tuple[str, ...] = ()
+    #: What makes pods, but not known how many.
+    unknown: tuple[NotUnderstood, ...] = ()
 
 
 def load_additions(paths: Sequence[str], cluster: Input) -> Additions:
     """Reads workloads, pods and what they need; raises InputError with the first mistake."""
-    manifests = list(read(paths))
-    templates = [read_template(each) for each in manifests if each.is_workload]
-    read_here = [_take_off(each) for each in manifests if each.is_read and not each.is_workload]
+    found = _sort(_drop_owned(read(paths)))
+    read_here = [_take_off(each) for each in found.manifests if not each.is_workload]
     register = _Register()
     defaults = _read_defaults(read_here, register, cluster.defaults)
     objects = tuple(_objects(read_here, register, defaults))
-    claim_templates = _read_claim_templates(read_here, register, cluster.claim_templates)
     nodes = [item for item in cluster.objects if isinstance(item, Node)]
+    pods = {item.key: item for item in objects if isinstance(item, Pod)}
     workloads = [
-        *(_make_pods(each, nodes, defaults) for each in templates),
-        *(
-            WantedWorkload("Pod", pod.namespace, pod.name, (pod,))
-            for pod in objects
-            if isinstance(pod, Pod)
-        ),
+        *(_make_pods(each, nodes, defaults) for each in found.templates),
+        *(_take_pod(each, pods, defaults) for each in read_here if each.known_kind == "Pod"),
     ]
-    if not workloads:
+    if not workloads and not found.unknown:
         names = ", ".join("standard input" if path == "-" else path for path in paths)
         raise InputError(names, "nothing to place: neither workloads nor pods")
-    others = [item for item in objects if not isinstance(item, Pod)]
+    known = (*cluster.objects, *objects)
+    others: list[Object] = [item for item in objects if not isinstance(item, Pod)]
+    others += settle_claims((each for one in workloads for each in one.claims), known)
+    claim_templates = _read_claim_templates(read_here, register, cluster.claim_templates)
     made = []
     for workload in workloads:
-        pods = list(_with_claims(workload.pods, claim_templates))
-        others += (item for item in pods if not isinstance(item, Pod))
+        items = list(_with_claims(workload.pods, claim_templates))
+        others += (item for item in items if not isinstance(item, Pod))
         others += [] if workload.group is None else [workload.group]
-        made.append(replace(workload, pods=tuple(pod for pod in pods if isinstance(pod, Pod))))
-    return Additions(tuple(made), tuple(others))
+        ours = tuple(item for item in items if isinstance(item, Pod))
+        made.append(replace(workload, pods=ours, group=workload.group or _find_group(ours, known)))
+    return Additions(tuple(made), tuple(others), tuple(found.notes), tuple(found.unknown))
+
+
+def _find_group(pods: Iterable[Pod], known: Iterable[Object]) -> PodGroup | None:
+    """Returns the group that is known and that all of the pods name."""
+    named = {(pod.namespace, pod.group_name or pod.labels.get(GROUP_LABEL, "")) for pod in pods}
+    groups = {(each.namespace, each.name): each for each in known if isinstance(each, PodGroup)}
+    return groups.get(named.pop()) if len(named) == 1 else None
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """Manifests by what becomes of them."""
+
+    manifests: list[Manifest] = field(default_factory=list)
+    templates: list[WorkloadTemplate] = field(default_factory=list)
+    unknown: list[NotUnderstood] = field(default_factory=list)
+    unread: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """What is left out because scheduling has no use for it."""
+        return (f"ignored {count} {kind}: {why}" for (kind, why), count in self.unread.items())
+
+    def take(self, manifest: Manifest, what: WorkloadTemplate | NotUnderstood | None) -> None:
+        """Takes a manifest and what it makes pods of."""
+        if isinstance(what, WorkloadTemplate):
+            self.templates.append(what)
+            self.unknown += what.doubts
+        elif what is not None:
+            self.unknown.append(what)
+        if manifest.is_read:
+            self.manifests.append(manifest)
+        elif what is None and not (manifest.is_workload and manifest.has_template):
+            self.unread[manifest.kind, manifest.unread_reason] += 1
+
+
+def _sort(manifests: Iterable[Manifest]) -> _Sorted:
+    """Sorts manifests of which each is to be understood."""
+    found = _Sorted()
+    for manifest in manifests:
+        found.take(manifest, read_workload(manifest))
+    return found
+
+
+def _sort_dump(manifests: Iterable[Manifest]) -> _Sorted:
+    """Sorts the manifests of a cluster, in which most pods are there already."""
+    found = _Sorted()
+    for manifest in manifests:
+        makes_none = manifest.custom is not None or _has_owner(manifest)
+        if makes_none or (manifest.is_workload and not manifest.has_template):
+            found.take(manifest, None)
+            continue
+        what = read_workload(manifest)
+        if isinstance(what, NotUnderstood):
+            found.unread[manifest.kind, what.why] += 1
+        else:
+            found.take(manifest, what)
+    return found
+
+
+def _drop_owned(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
+    """Leaves out what has an owner among the manifests, whose pods are counted there."""
+    items = list(manifests)
+    known = {(each.kind, each.name) for each in items}
+    for each in items:
+        metadata = each.raw.get("metadata")
+        owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
+        named = (
+            (owner.get("kind"), owner.get("name"))
+            for owner in (owners if isinstance(owners, list) else ())
+            if isinstance(owner, Mapping)
+        )
+        if known.isdisjoint(named):
+            yield each
 
 
 def _with_claims(items: Iterable[Object], templates: ClaimTemplates) -> Iterator[Object]:
@@ -171,21 +249,20 @@ def _has_owner(manifest: Manifest) -> bool:
     return isinstance(metadata, Mapping) and bool(metadata.get("ownerReferences"))
 
 
-def _make_missing_pods(
-    templates: Sequence[WorkloadTemplate], objects: Sequence[Object], defaults: Defaults
-) -> Iterator[WantedWorkload]:
-    """Yields pods for workloads that have none, because they come from git and not from a dump."""
+def _find_missing(
+    templates: Sequence[WorkloadTemplate], objects: Sequence[Object]
+) -> Iterator[WorkloadTemplate]:
+    """Yields workloads without pods that should have some: they come from git, not from a dump."""
     present = {
         (kind, pod.namespace, name)
         for pod in objects
         if isinstance(pod, Pod)
-        for kind, name in owner_names(pod).items()
+        for kind, name in workload_names(pod)
     }
-    nodes = [item for item in objects if isinstance(item, Node)]
     for each in templates:
-        workload = each.workload
-        if (workload.kind, workload.namespace, workload.name) not in present:
-            yield _make_pods(each, nodes, defaults)
+        at = each.workload
+        if not each.is_idle and (at.kind.lower(), at.namespace, at.name) not in present:
+            yield each
 
 
 def _make_pods(
@@ -197,9 +274,30 @@ def _make_pods(
         sample = _decode(anywhere, defaults)
         assert isinstance(sample, Pod)
         names = tuple(node.name for node in nodes if wants_node(sample, node))
-    decoded = (_decode(each, defaults) for each in template.pod_manifests(names))
-    pods = tuple(pod for pod in decoded if isinstance(pod, Pod))
-    return replace(template.workload, pods=pods, group=_make_group(template, pods))
+    decoded = [_decode(each, defaults) for each in template.make_manifests(names)]
+    pods = tuple(item for item in decoded if isinstance(item, Pod))
+    claims = tuple(item for item in decoded if isinstance(item, PersistentVolumeClaim))
+    group = _make_group(template, pods)
+    return replace(template.workload, pods=pods, claims=claims, group=group)
+
+
+def _take_pod(manifest: Manifest, pods: Mapping[str, Pod], defaults: Defaults) -> WantedWorkload:
+    """Returns a pod that is written by itself, with the claims that are made for it."""
+    metadata, place = manifest.raw["metadata"], manifest.place
+    pod = pods[f"{metadata.get('namespace') or 'default'}/{metadata['name']}"]
+    claims = (
+        _decode(replace(manifest, kind="PersistentVolumeClaim", raw=each), defaults)
+        for each in ephemeral_claims({**manifest.raw, "metadata": {**metadata, "uid": pod.uid}})
+    )
+    return WantedWorkload(
+        "Pod",
+        pod.namespace,
+        pod.name,
+        (pod,),
+        tuple(each for each in claims if isinstance(each, PersistentVolumeClaim)),
+        file=place.file,
+        line=place.line,
+    )
 
 
 def _make_group(template: WorkloadTemplate, pods: Sequence[Pod]) -> PodGroup | None:

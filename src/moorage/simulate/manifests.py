@@ -60,6 +60,17 @@ class Manifest:
         return known is not None and _group(self.raw["apiVersion"]) == known
 
     @property
+    def group(self) -> str:
+        """The API group; empty for Kubernetes' oldest kinds."""
+        return _group(self.raw["apiVersion"])
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether its kind is not one of Kubernetes' own, and no plugin reads it."""
+        is_own = "." not in self.group or self.group.endswith(".k8s.io")
+        return not is_own and not self.is_read
+
+    @property
     def has_template(self) -> bool:
         """Whether it has a template of pods."""
         spec = self.raw.get("spec")
@@ -87,6 +98,13 @@ class Manifest:
         if self.is_workload:
             return "without a template there are no pods"
         return _UNREAD.get(self.kind, _NO_USE)
+
+    @property
+    def name(self) -> str:
+        """The object's name; empty if it has none."""
+        metadata = self.raw.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, Mapping) else None
+        return name if isinstance(name, str) else ""
 
     @property
     def title(self) -> str:

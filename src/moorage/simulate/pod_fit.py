@@ -28,10 +28,13 @@ from moorage.objects.kinds import Object
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from moorage.objects.resources import CPU, MEMORY, format_amount
+from moorage.objects.storage import PersistentVolumeClaim, StorageClass
 from moorage.world import Scene, World, place_pod
 from moorage.world.claim_templates import copy_claims, without_user
 
+from .drain import Drain, keep_drained, study_drain
 from .freed_nodes import FreedNode, find_freed_nodes
+from .new_claims import copy_ephemeral, settle_claims
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
@@ -97,6 +100,8 @@ class Fit(ExplanationPart, frozen=True):
     why: Explanation | None = None
     #: If that one is exclusive: nodes that evictions would free, as many as there are such copies.
     freed: tuple[FreedNode, ...] = ()
+    #: About nodes that are drained.
+    drain: Drain | None = None
 
 
 class Comparison(ExplanationPart, frozen=True):
@@ -115,6 +120,8 @@ class Question:
     count: int = 1
     #: What the template needs that is not in the cluster: claims that were made for it.
     around: tuple[Object, ...] = ()
+    #: The claims that are made for each pod of the template, as they are for the template itself.
+    claims: tuple[PersistentVolumeClaim, ...] = ()
 
     def pods(self, world: World, scene: Scene) -> Iterator[Pod]:
         """Yields the pods to place, those that leave a drained node first.
@@ -125,16 +132,18 @@ class Question:
             free_claims(pod, world)
             yield pod
         if self.template is not None:
-            yield from self._copies(world, self.template)
+            yield from self._copies(world, scene, self.template)
         else:
             yield from sorted(scene.waiting, key=lambda pod: (-pod.priority, pod.created or 0.0))
 
-    def _copies(self, world: World, template: Pod) -> Iterator[Pod]:
+    def _copies(self, world: World, scene: Scene, template: Pod) -> Iterator[Pod]:
         known = {claim.key: claim for claim in world.engine.cluster.nodes.devices.claims}
+        classes = [item for item in (*scene.around, *self.around) if isinstance(item, StorageClass)]
         for number in range(1, self.count + 1):
             copy, claims = copy_claims(template, _copy(template, number), known)
-            for claim in claims:
-                world.apply(claim, 0.0)
+            ephemeral = settle_claims(copy_ephemeral(self.claims, template, copy), classes)
+            for item in (*claims, *ephemeral):
+                world.apply(item, 0.0)
             yield copy
 
 
@@ -143,7 +152,7 @@ def fit(engine: Engine, scene: Scene, question: Question) -> Fit:
     world = World(engine)
     for item in (*scene.around, *question.around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
-    run = PodPlacer(engine.decider)
+    run = PodPlacer(engine.decider, scene.drained)
     first = _find_feasible(engine.decider, question.template)
     for pod in question.pods(world, scene):
         run.place(pod)
@@ -174,6 +183,8 @@ class PodPlacer:
     """Places pods where a decider finds room."""
 
     decider: Decider
+    #: Nodes that are drained, which no advice brings back.
+    drained: frozenset[str] = frozenset()
     #: Where each pod went, by key; empty is nowhere.
     places: dict[str, str] = field(default_factory=dict)
     messages: dict[str, list[str]] = field(default_factory=dict)
@@ -194,6 +205,10 @@ class PodPlacer:
         self.places[pod.key] = ""
         self.messages.setdefault(message, []).append(pod.key)
         return message
+
+    def explain(self, pod: Pod) -> Explanation:
+        """Explains why a pod finds no node."""
+        return keep_drained(explain(self.decider, pod), self.drained)
 
     def _try(self, pod: Pod) -> str | None:
         """Places a pod; returns why that failed."""
@@ -235,8 +250,9 @@ class PodPlacer:
             moves=tuple(
                 Move(key, there[key], node) for key, node in self.places.items() if key in there
             ),
-            why=None if self.refused is None else explain(self.decider, self.refused),
+            why=None if self.refused is None else self.explain(self.refused),
             freed=self._find_freed(question),
+            drain=study_drain(scene, (key for key, node in self.places.items() if not node)),
         )
 
     def _find_freed(self, question: Question) -> tuple[FreedNode, ...]:

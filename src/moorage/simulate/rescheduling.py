@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -10,12 +10,11 @@ import numpy as np
 from moorage.engine import Engine
 from moorage.engine.explain.explanation import ExplanationPart
 from moorage.objects.coexist import is_ordinary
-from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
 from moorage.objects.resources import CPU, MEMORY
-from moorage.objects.workload import PodDisruptionBudget
 from moorage.world import Scene, World
 
+from .drain import TouchedBudget, find_budgets
 from .pod_fit import PodPlacer
 
 replace = msgspec.structs.replace
@@ -134,45 +133,3 @@ def _measure_resource(resource: str, engine: Engine, pods: Sequence[Pod]) -> Nod
 
 def _amount(amounts: Iterable[tuple[str, int]], resource: str) -> int:
     return dict(amounts).get(resource, 0)
-
-
-# Enough names to see whose pods they are.
-_MOST_NAMES = 3
-
-
-class TouchedBudget(ExplanationPart, frozen=True):
-    """A budget whose pods move: how many do, and how many may at once."""
-
-    budget: str
-    moved: int
-    allowed: int
-
-    @property
-    def is_exceeded(self) -> bool:
-        return self.moved > self.allowed
-
-
-def find_budgets(objects: Iterable[Object], moved: Iterable[Pod]) -> tuple[TouchedBudget, ...]:
-    """Returns the budgets of the pods, those that are exceeded most first."""
-    pods = list(moved)
-    found = [
-        TouchedBudget(f"{item.namespace}/{item.name}", count, item.disruptions_allowed)
-        for item in objects
-        if isinstance(item, PodDisruptionBudget)
-        and (count := sum(1 for pod in pods if item.covers(pod)))
-    ]
-    return tuple(sorted(found, key=lambda each: each.allowed - each.moved))
-
-
-def describe_drain(objects: Iterable[Object], leaving: Iterable[Pod]) -> Iterator[str]:
-    """Yields what an administrator should know before a drain."""
-    pods = list(leaving)
-    for each in find_budgets(objects, pods):
-        if each.is_exceeded:
-            allowed = "no disruption" if not each.allowed else f"{each.allowed} at once"
-            yield f"budget {each.budget} allows {allowed}, and {each.moved} of its pods leave"
-    alone = [pod.key for pod in pods if pod.owner is None]
-    if alone:
-        more = f" and {len(alone) - _MOST_NAMES} more" if len(alone) > _MOST_NAMES else ""
-        names = ", ".join(alone[:_MOST_NAMES])
-        yield f"nobody would replace pods without a controller: {names}{more}"

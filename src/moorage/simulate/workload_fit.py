@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from moorage.engine.engine import Engine
-from moorage.engine.explain import GangExplanation, explain, explain_gang
+from moorage.engine.explain import GangExplanation, explain_gang
 from moorage.engine.explain.explanation import Explanation, ExplanationPart, Names
 from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
-from moorage.objects.workload import owner_names
 from moorage.world import Scene, World
 
-from .pod_fit import NodeShare, PodPlacer
-from .workload_pods import WantedWorkload
+from .drain import Drain, study_drain
+from .pod_fit import NodeShare, PodPlacer, free_claims
+from .workload_pods import NotUnderstood, WantedWorkload, workload_names
 
 
 class WorkloadFit(ExplanationPart, frozen=True):
@@ -36,8 +36,9 @@ class WorkloadFit(ExplanationPart, frozen=True):
     why: Explanation | None = None
     #: The same for pods that are placed together.
     gang: GangExplanation | None = None
-    #: Where the workload is written.
+    #: Where the workload is written; lines count from 1, and 0 is not known.
     file: str = ""
+    line: int = 0
 
     @property
     def fits(self) -> bool:
@@ -52,6 +53,9 @@ class WorkloadsFit(ExplanationPart, frozen=True):
     waited: int = 0
     #: Pods that waited before and find no node.
     still_waiting: Names = ()
+    #: What makes pods, but not known how many.
+    unknown: tuple[NotUnderstood, ...] = ()
+    drain: Drain | None = None
 
 
 def fit_workloads(
@@ -61,7 +65,7 @@ def fit_workloads(
     world = World(engine)
     for item in (*scene.around, *around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
-    placer = PodPlacer(engine.decider)
+    placer = PodPlacer(engine.decider, scene.drained)
     replaced = {workload.text: _pods_of(workload, scene) for workload in workloads}
     gone = {pod.uid for pods in replaced.values() for pod in pods}
     waiting = [
@@ -70,17 +74,24 @@ def fit_workloads(
         # Those of other schedulers wait for them.
         if pod.uid not in gone and pod.spec.scheduler_name in engine.profiles
     ]
+    for pod, _ in scene.leaving:
+        free_claims(pod, world)
+        placer.place(pod)
     for pod in sorted(waiting, key=lambda each: (-each.priority, each.created or 0.0)):
         placer.place(pod)
     still = tuple(key for key, node in placer.places.items() if not node)
     fits = {
         workload.text: replace(
-            _place(world, placer, workload, replaced[workload.text]), file=workload.file
+            _place(world, placer, workload, replaced[workload.text]),
+            file=workload.file,
+            line=workload.line,
         )
         for workload in sorted(workloads, key=_importance)
     }
     ordered = tuple(fits[workload.text] for workload in workloads)
-    return WorkloadsFit(len(engine.cluster.nodes), ordered, len(waiting), still)
+    drain = study_drain(scene, still)
+    left = still if drain is None else tuple(key for key in still if key not in drain.left)
+    return WorkloadsFit(len(engine.cluster.nodes), ordered, len(waiting), left, drain=drain)
 
 
 def _importance(workload: WantedWorkload) -> int:
@@ -89,14 +100,12 @@ def _importance(workload: WantedWorkload) -> int:
 
 def _pods_of(workload: WantedWorkload, scene: Scene) -> list[Pod]:
     """Returns the present pods of the workload of that name."""
+    us = workload.kind.lower(), workload.name
     return [
         pod
         for pod in (*scene.running, *scene.waiting)
         if pod.namespace == workload.namespace
-        and (
-            owner_names(pod).get(workload.kind) == workload.name
-            or (workload.kind == "Pod" and pod.name == workload.name)
-        )
+        and (us in workload_names(pod) or (workload.kind == "Pod" and pod.name == workload.name))
     ]
 
 
@@ -111,35 +120,42 @@ def _place(
 def _roll_out(
     world: World, placer: PodPlacer, workload: WantedWorkload, older: Sequence[Pod]
 ) -> WorkloadFit:
-    """Replaces old pods by new ones, with no more pods at a time than the rollout allows."""
+    """Replaces old pods by new ones, with no more pods at a time than the rollout allows.
+
+    Where a pod finds no node, none of its template does.
+    """
     left, old = deque(workload.pods), deque(pod for pod in older if pod.node_name)
     wanted, message = len(workload.pods), ""
     placed: list[Pod] = []
+    refused: Pod | None = None
     while left:
-        begun = len(left), len(old)
+        begun, said = (len(left), len(old)), ""
         while left and (not old or len(placed) + len(old) < wanted + workload.surge):
-            message = placer.place(left[0])
-            if message:
+            said = placer.place(left[0])
+            if said:
                 break
             placed.append(left.popleft())
         while old and len(placed) + len(old) > wanted - workload.unavailable:
             world.remove(old.popleft(), 0.0)
         if begun == (len(left), len(old)):
-            break
-    if not left:
+            first = left[0]
+            refused, message = refused or first, message or said
+            left = deque(pod for pod in left if pod.spec is not first.spec)
+    if len(placed) == wanted:
         # A rollout that is stuck leaves them where they are.
         for pod in old:
             world.remove(pod, 0.0)
+        old.clear()
     counts = Counter(placer.places[pod.key] for pod in placed)
     return WorkloadFit(
         workload.text,
         wanted,
         len(placed),
         len(older),
-        len(old) if left else 0,
+        len(old),
         tuple(NodeShare(name, count) for name, count in counts.most_common()),
-        message if left else "",
-        explain(placer.decider, left[0]) if left else None,
+        message,
+        None if refused is None else placer.explain(refused),
     )
 
 

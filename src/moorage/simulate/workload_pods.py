@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from moorage.engine.explain.explanation import ExplanationPart
 from moorage.objects.node import Node
 from moorage.objects.node_selector import NodeTerm, compile_term
 from moorage.objects.placement_rules import is_tolerated
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import V1BETA1, PodGroup
+from moorage.objects.storage import PersistentVolumeClaim
+from moorage.objects.workload import owner_names
 
 from .manifests import Manifest
+from .pod_templates import PodTemplate, find_templates, has_signs_of_pods
 
 Raw = Mapping[str, Any]
 
@@ -35,6 +39,22 @@ _DAEMON_TAINTS = (
 )
 
 
+class NotUnderstood(ExplanationPart, frozen=True):
+    """An object, or a pod template in it, of which it is not known how many pods it makes."""
+
+    #: Kind, namespace and name.
+    object: str
+    why: str
+    #: The pod template; empty if the whole object is meant.
+    path: str = ""
+    file: str = ""
+    line: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.object}{self.path and f', {self.path}'}: {self.why}"
+
+
 @dataclass(frozen=True, slots=True)
 class WantedWorkload:
     """A workload and the pods that it wants."""
@@ -43,13 +63,16 @@ class WantedWorkload:
     namespace: str
     name: str
     pods: tuple[Pod, ...] = ()
+    #: The claims that are made for the pods.
+    claims: tuple[PersistentVolumeClaim, ...] = ()
     #: The group that the pods are placed with.
     group: PodGroup | None = None
     #: How many pods more, and fewer, than wanted there may be while it is rolled out.
     surge: int = 0
     unavailable: int = 0
-    #: Where it is written.
+    #: Where it is written; the first line is 1, and 0 is not known.
     file: str = ""
+    line: int = 0
 
     @property
     def text(self) -> str:
@@ -62,10 +85,31 @@ class WorkloadTemplate:
 
     manifest: Manifest
     workload: WantedWorkload
-    count: int
-    raw: Raw
+    templates: tuple[PodTemplate, ...]
     #: How a Job wants its pods placed together.
     scheduling: Raw | None = None
+
+    @property
+    def count(self) -> int:
+        return sum(each.count for each in self.templates)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is suspended or finished, so that its controller makes no pods now."""
+        spec, status = (_mapping(self.manifest.raw.get(part)) for part in ("spec", "status"))
+        conditions = status.get("conditions")
+        return spec.get("suspend") is True or any(
+            each.get("type") in _ENDED and each.get("status") == "True"
+            for each in (conditions if isinstance(conditions, list) else ())
+            if isinstance(each, Mapping)
+        )
+
+    @property
+    def doubts(self) -> Iterator[NotUnderstood]:
+        """Which numbers of pods are not certain."""
+        for each in self.templates:
+            if each.doubt:
+                yield _not_understood(self.manifest, each.doubt, each.path)
 
     @property
     def group_name(self) -> str:
@@ -86,19 +130,29 @@ class WorkloadTemplate:
             "spec": {**self.scheduling, "schedulingPolicy": policy},
         }
 
-    def pod_manifests(self, nodes: tuple[str, ...]) -> Iterator[Manifest]:
-        """Yields the pods as a controller would write them; a DaemonSet has one per node."""
-        names = [*nodes] if self.workload.kind == "DaemonSet" else [""] * self.count
-        for number, node in enumerate(names):
-            yield replace(self.manifest, kind="Pod", raw=self._pod(number, node))
+    def make_manifests(self, nodes: tuple[str, ...]) -> Iterator[Manifest]:
+        """Yields the pods as a controller would write them, each after its claims.
+
+        A DaemonSet has one pod per node.
+        """
+        for each in self.templates:
+            if self.workload.kind == "DaemonSet":
+                pods = [self._pod(each, number, node) for number, node in enumerate(nodes)]
+            else:
+                pods = [self._pod(each, each.first + at, "") for at in range(each.count)]
+            for pod in pods:
+                for claim in (*_stable_claims(each, pod), *ephemeral_claims(pod)):
+                    yield replace(self.manifest, kind="PersistentVolumeClaim", raw=claim)
+                yield replace(self.manifest, kind="Pod", raw=pod)
 
     def pod_anywhere(self) -> Raw:
         """Returns a pod of the workload that names no certain node."""
-        return self._pod(0, "")
+        return self._pod(self.templates[0], 0, "")
 
-    def _pod(self, number: int, node: str) -> Raw:
-        metadata, spec = _mapping(self.raw.get("metadata")), _mapping(self.raw.get("spec"))
-        name = f"{self.workload.name}-{node or number}"
+    def _pod(self, template: PodTemplate, number: int, node: str) -> Raw:
+        metadata = _mapping(template.raw.get("metadata"))
+        spec = _mapping(template.raw.get("spec"))
+        name = "-".join(filter(None, (self.workload.name, template.name, node or str(number))))
         owner = {
             "apiVersion": self.manifest.raw["apiVersion"],
             "kind": self.workload.kind,
@@ -106,18 +160,19 @@ class WorkloadTemplate:
             "uid": self.workload.text,
             "controller": True,
         }
-        return {
+        made = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
                 **metadata,
                 "name": name,
                 "namespace": self.workload.namespace,
-                "uid": f"new/{self.workload.text}/{number}",
+                "uid": f"new/{self.workload.text}/{template.name}/{number}",
                 "ownerReferences": [owner],
             },
             "spec": self._join(_pin(spec, node) if node else spec),
         }
+        return _mount_claims(template, made) if template.claims else made
 
     def _join(self, spec: Raw) -> Raw:
         """Returns the spec of a pod that names its group."""
@@ -125,32 +180,140 @@ class WorkloadTemplate:
         return {**spec, "schedulingGroup": {"podGroupName": name}} if name else spec
 
 
-def read_template(manifest: Manifest) -> WorkloadTemplate:
-    """Reads a workload; raises InputError naming the field that is wrong."""
-    raw = manifest.raw
-    metadata, spec = _mapping(raw.get("metadata")), _mapping(raw.get("spec"))
-    if not isinstance(metadata.get("name"), str):
+# Conditions of workloads whose pods have ended.
+_ENDED = frozenset(("Complete", "Completed", "Failed", "Succeeded", "Finished"))
+
+
+def read_workload(manifest: Manifest) -> WorkloadTemplate | NotUnderstood | None:
+    """Reads what makes pods; None if the object makes none.
+
+    Raises InputError naming the field that is wrong.
+    """
+    if manifest.is_workload:
+        return _read_known(manifest)
+    if not manifest.is_foreign:
+        return None
+    templates = find_templates(manifest.raw, manifest.group)
+    if templates:
+        return _read_foreign(manifest, templates)
+    if has_signs_of_pods(manifest.raw):
+        return _not_understood(manifest, "it may make pods, but has no pod template")
+    return None
+
+
+def _not_understood(manifest: Manifest, why: str, path: str = "") -> NotUnderstood:
+    place = manifest.place
+    return NotUnderstood(manifest.title, why, path, place.file, place.line)
+
+
+def _read_foreign(manifest: Manifest, templates: list[PodTemplate]) -> WorkloadTemplate:
+    workload = _start(manifest)
+    count = sum(each.count for each in templates)
+    if count > _MOST_PODS:
+        raise manifest.error("spec", f"wants {count:,} pods, more than {_MOST_PODS:,}")
+    return WorkloadTemplate(manifest, replace(workload, unavailable=count), tuple(templates))
+
+
+def _start(manifest: Manifest) -> WantedWorkload:
+    metadata = _mapping(manifest.raw.get("metadata"))
+    # What is created under a new name each time has the beginning of it.
+    name = metadata.get("name") or str(metadata.get("generateName") or "").removesuffix("-")
+    if not isinstance(name, str) or not name:
         raise manifest.error("metadata.name", "is required")
+    return WantedWorkload(
+        manifest.kind,
+        metadata.get("namespace") or "default",
+        name,
+        file=manifest.place.file,
+        line=manifest.place.line,
+    )
+
+
+def _read_known(manifest: Manifest) -> WorkloadTemplate:
+    """Reads one of Kubernetes' own workloads, whose mistakes are named."""
+    workload, spec = _start(manifest), _mapping(manifest.raw.get("spec"))
+    path = "spec.template"
     if manifest.kind == "CronJob":
         spec = _mapping(_mapping(spec.get("jobTemplate")).get("spec"))
+        path = "spec.jobTemplate.spec.template"
     template = spec.get("template")
     if not isinstance(template, Mapping):
         raise manifest.error("spec.template", "is required")
     count = _count(manifest, spec)
     rollout = _mapping(_mapping(spec.get("strategy")).get("rollingUpdate"))
-    workload = WantedWorkload(
-        manifest.kind,
-        metadata.get("namespace") or "default",
-        metadata["name"],
-        file=manifest.place.file,
-    )
     if manifest.kind == "Deployment" and _mapping(spec.get("strategy")).get("type") != "Recreate":
         surge = _share(manifest, "maxSurge", rollout, count, lambda part: -int(-part // 1))
         unavailable = _share(manifest, "maxUnavailable", rollout, count, int)
         workload = replace(workload, surge=surge, unavailable=unavailable)
     elif manifest.kind != "DaemonSet":
         workload = replace(workload, unavailable=count)
-    return WorkloadTemplate(manifest, workload, count, template, _scheduling(manifest, template))
+    found = PodTemplate("", path, template, count, *_read_stable(manifest, spec))
+    return WorkloadTemplate(manifest, workload, (found,), _scheduling(manifest, template))
+
+
+def _read_stable(manifest: Manifest, spec: Raw) -> tuple[tuple[Raw, ...], int]:
+    """Returns the claims that each pod of a StatefulSet keeps, and the number of the first pod."""
+    if manifest.kind != "StatefulSet":
+        return (), 0
+    claims, first = spec.get("volumeClaimTemplates"), _mapping(spec.get("ordinals")).get("start")
+    wrong = not isinstance(claims, list) or not all(isinstance(each, Mapping) for each in claims)
+    if claims is not None and wrong:
+        raise manifest.error("spec.volumeClaimTemplates", "must be a list of claims")
+    return tuple(claims or ()), first if isinstance(first, int) else 0
+
+
+def _stable_claims(template: PodTemplate, pod: Raw) -> Iterator[Raw]:
+    """Yields the claims that a pod finds again when it is replaced."""
+    at = pod["metadata"]
+    for each in template.claims:
+        yield _claim(each, f"{_name_of(each)}-{at['name']}", at["namespace"])
+
+
+def ephemeral_claims(pod: Raw) -> Iterator[Raw]:
+    """Yields the claims that are made for a pod as it is written, and deleted with it."""
+    metadata, volumes = _mapping(pod.get("metadata")), _mapping(pod.get("spec")).get("volumes")
+    owner = {"apiVersion": "v1", "kind": "Pod", "controller": True}
+    for each in volumes if isinstance(volumes, list) else ():
+        template = _mapping(_mapping(_mapping(each).get("ephemeral")).get("volumeClaimTemplate"))
+        if template:
+            name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
+            uid = metadata.get("uid") or f"{namespace}/{name}"
+            made = _claim(template, f"{name}-{each.get('name')}", namespace)
+            owners = [{**owner, "name": name, "uid": uid}]
+            yield {**made, "metadata": {**made["metadata"], "ownerReferences": owners}}
+
+
+def _claim(template: Raw, name: str, namespace: str) -> Raw:
+    metadata = {**_mapping(template.get("metadata")), "name": name, "namespace": namespace}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": _mapping(template.get("spec")),
+    }
+
+
+def _mount_claims(template: PodTemplate, pod: Raw) -> Raw:
+    """Returns the pod with its claims as volumes, in place of volumes of these names."""
+    name = pod["metadata"]["name"]
+    mounted = {
+        _name_of(each): {
+            "name": _name_of(each),
+            "persistentVolumeClaim": {"claimName": f"{_name_of(each)}-{name}"},
+        }
+        for each in template.claims
+    }
+    volumes = pod["spec"].get("volumes")
+    kept = [
+        each
+        for each in (volumes if isinstance(volumes, list) else ())
+        if _mapping(each).get("name") not in mounted
+    ]
+    return {**pod, "spec": {**pod["spec"], "volumes": [*kept, *mounted.values()]}}
+
+
+def _name_of(claim: Raw) -> str:
+    return str(_mapping(claim.get("metadata")).get("name") or "")
 
 
 def _scheduling(manifest: Manifest, template: Raw) -> Raw | None:
@@ -216,6 +379,22 @@ def _pin(spec: Raw, node: str) -> Raw:
         "affinity": {**affinity, "nodeAffinity": chosen},
         "tolerations": [*(spec.get("tolerations") or ()), *tolerations],
     }
+
+
+def workload_names(pod: Pod) -> Iterator[tuple[str, str]]:
+    """Yields the workloads that a pod belongs to, as kinds in small letters, and names.
+
+    Controllers that make pods by way of Jobs label them with their own name: as
+    jobset.sigs.k8s.io/jobset-name or leaderworkerset.sigs.k8s.io/name.
+    """
+    for kind, name in owner_names(pod).items():
+        yield kind.lower(), name
+    for key, value in pod.labels.items():
+        domain, slash, last = key.partition("/")
+        if slash and last == "name":
+            yield domain.partition(".")[0], value
+        elif slash and last.endswith("-name"):
+            yield last.removesuffix("-name"), value
 
 
 def wants_node(template: Pod, node: Node) -> bool:

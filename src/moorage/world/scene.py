@@ -29,6 +29,8 @@ class Scene:
     waiting: tuple[Pod, ...] = ()
     #: Pods that a drain sent away, with the node that they are to leave.
     leaving: tuple[tuple[Pod, str], ...] = ()
+    #: The nodes that are drained.
+    drained: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, objects: Iterable[Object]) -> Scene:
@@ -59,6 +61,7 @@ class Scene:
             nodes=tuple(_cordon(node) if node.name in gone else node for node in self.nodes),
             running=tuple(pod for pod in self.running if pod.uid not in moving),
             waiting=(),
+            drained=frozenset(gone),
             leaving=tuple(
                 (msgspec.structs.replace(pod, node_name=""), pod.node_name) for pod in away
             ),
