@@ -69,7 +69,6 @@ async def test_domains_are_counted_and_the_best_one_is_told() -> None:
     assert found[key(evaluated, "feasible", PROFILE)] == 2
     assert found[key(evaluated, "infeasible", PROFILE)] == 1
     assert found[key("scheduler_podgroup_scheduling_algorithm_duration_seconds_count")] == 1
-    assert found[key("moorage_gangs_placed_total", PROFILE, "in_order")] == 1
     points = "scheduler_framework_extension_point_duration_seconds_count"
     assert found[key(points, "PlacementGenerate", "Success", PROFILE)] == 1
 

@@ -129,16 +129,6 @@ def test_settings(settings: dict[str, Any], problem: str) -> None:
             {"schedulerName": ""}, "profiles[0].schedulerName: is required", id="empty name"
         ),
         pytest.param(
-            {"gangs": {"victims": "few"}},
-            'profiles[0].gangs.victims: must be one of "upstream", "fewest", got "few"',
-            id="victims",
-        ),
-        pytest.param(
-            {"gangs": {"partialSeconds": -1}},
-            "profiles[0].gangs.partialSeconds: must be 0 or greater, got -1",
-            id="partial gangs",
-        ),
-        pytest.param(
             {"percentageOfNodesToScore": 200},
             "profiles[0].percentageOfNodesToScore: must be between 0 and 100, got 200",
             id="percentage",

@@ -57,38 +57,12 @@ def test_counting_domains_decides_as_trying_them_does(
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(
-    ("shapes", "sizes", "found_by"),
-    [
-        pytest.param([4], [1, 3], "", id="kube-scheduler's order fits"),
-        pytest.param([3, 2], [1, 3, 1], "reordered", id="the largest first"),
-        pytest.param([7, 6], [2, 2, 3, 3, 3], "searched", id="only one way to fill both"),
-    ],
-)
-def test_a_gang_is_placed_if_another_order_places_it(
-    shapes: list[int], sizes: list[int], found_by: str
-) -> None:
-    nodes = [node(f"n{number}", cpu=cpu) for number, cpu in enumerate(shapes)]
-    driver = drive_gangs(*nodes, gang("g", len(sizes)))
-    pods = [members("g", 1, start=at, cpu=size)[0] for at, size in enumerate(sizes)]
-    engine = driver.engine
-    profile = engine.profiles["default-scheduler"]
-    group = next(iter(engine.cluster.groups))
-
-    decision = engine.gangs.decide(group, pods, profile, engine.decide_member)
-
-    assert decision.result.is_success
-    assert decision.result.found_by == found_by
-    decision.trial.keep()
-    check(engine.cluster)
-
-
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 
 
 @settings(max_examples=25)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), SIZES, st.integers(1, 5))
-def test_search_never_places_too_few_and_never_overcommits(
+def test_members_of_any_size_are_placed_all_or_none_and_find_room(
     shapes: list[int], sizes: list[int], needed: int
 ) -> None:
     nodes = [node(f"n{number}", cpu=cpu) for number, cpu in enumerate(shapes)]

@@ -18,7 +18,6 @@ from moorage.objects.pod_group import COSCHEDULING, GROUP_LABEL, V1ALPHA2
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.testing.builders import node, pod
 from moorage.testing.driver import (
-    Driver,
     bindings,
     conditions,
     evictions,
@@ -386,23 +385,14 @@ def test_other_versions_of_the_api_are_served(version: str) -> None:
     assert written == (["PodGroupScheduled"] if version == V1ALPHA2 else [])
 
 
-def _break_binding(**gangs: object) -> Driver:
-    """A gang of two of which one binding failed; another pod has taken the room meanwhile."""
-    profile = {"schedulerName": "default-scheduler", "gangs": gangs}
-    driver = drive_gangs(
-        node("n", cpu=2), gang("g", 2), *members("g", 2, cpu=1), profiles=[profile]
-    )
+def test_a_gang_with_a_failed_binding_waits_until_there_is_room() -> None:
+    driver = drive_gangs(node("n", cpu=2), gang("g", 2), *members("g", 2, cpu=1))
     first, second = only(driver.step(), BindPod)
     driver.bind([second])
     driver.tell(BindingFailed(first.pod.uid, "no"))
     driver.apply(pod("other", cpu=1, node="n", spec={"priority": 5}))
     driver.now += 5
     driver.settle()
-    return driver
-
-
-def test_a_gang_whose_binding_stays_broken_waits_by_default() -> None:
-    driver = _break_binding()
     for _ in range(60):
         driver.now += 60
         driver.settle()
@@ -412,38 +402,6 @@ def test_a_gang_whose_binding_stays_broken_waits_by_default() -> None:
     driver.now += 60
     driver.settle()
 
-    assert len([each for each in driver.pods.values() if each.node_name]) == 2
-
-
-def test_a_gang_whose_binding_stays_broken_is_released_where_a_profile_says_so() -> None:
-    driver = _break_binding(partial="release", partialSeconds=120)
-    driver.now += 100
-    driver.settle()
-    assert evictions(driver.story) == []
-
-    due = driver.engine.next_step(driver.now)
-    assert due is not None
-    driver.now += 20
-    assert due <= driver.now
-    driver.settle()
-
-    assert len(evictions(driver.story)) == 1
-    told = [each for each in only(driver.story, RecordEvent) if each.reason == "GangReleased"]
-    assert [each.note for each in told] == [
-        "1 of at least 2 pods run, and there is no room for more: evicted"
-    ]
-    # Its owner makes another pod, and all of the gang waits for room.
-    assert not [each for each in driver.engine.cluster.pods.values() if each.name != "other"]
-
-
-def test_a_gang_that_is_made_whole_in_time_is_not_released() -> None:
-    driver = _break_binding(partial="release", partialSeconds=120)
-    driver.remove(driver.pods["default/other"])
-    for _ in range(10):
-        driver.now += 60
-        driver.settle()
-
-    assert evictions(driver.story) == []
     assert len([each for each in driver.pods.values() if each.node_name]) == 2
 
 

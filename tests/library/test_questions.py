@@ -128,7 +128,10 @@ def test_pods_of_a_drained_node_wait_and_go_elsewhere() -> None:
     }
     assert drained.nodes[0].unschedulable
     assert {each.node for each in drained.simulate().placed} == {"b"}
-    assert drained.notes[0] == "budget default/keep allows no disruption, and 1 of its pods leave"
+    assert drained.notes[0] == (
+        "the drain is forbidden: "
+        "budget default/keep allows no disruption, and 1 of its pods has to go"
+    )
     assert "1 pod" not in repr(cluster.drain())
 
 

@@ -23,8 +23,7 @@ CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
-- gangs: {victims: fewest, partial: release, partialSeconds: 60}
-  plugins: {multiPoint: {enabled: [{name: GangProtection}]}}
+- plugins: {multiPoint: {enabled: [{name: GangProtection}]}}
   pluginConfig:
   - {name: GangProtection, args: {afterSeconds: 30}}
 """

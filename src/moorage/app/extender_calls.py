@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from time import monotonic
 from typing import Self, TypeVar
 
@@ -21,16 +22,10 @@ from moorage.engine.extenders.questions import (
     BIND,
     Manifests,
     encode_binding,
-    encode_names,
     encode_question,
     trim_manifest,
 )
-from moorage.engine.extenders.replies import (
-    AskedNames,
-    ReplyError,
-    read_binding_error,
-    read_reply,
-)
+from moorage.engine.extenders.replies import ReplyError, read_binding_error, read_reply
 from moorage.framework.series import Counts, Histogram, Series
 from moorage.objects.kinds import Object
 from moorage.objects.node import Node
@@ -132,7 +127,6 @@ class ExtenderCalls:
         #: Where the texts that are sent come from.
         self.source: Manifests = self.manifests
         self._stack = AsyncExitStack()
-        self._asked = AskedNames((), b"")
         self._tasks: set[asyncio.Task[None]] = set()
         self._bindings = asyncio.Semaphore(_BINDINGS)
         self._counts = Counts(table.EXTENDER_CALLS)
@@ -184,21 +178,13 @@ class ExtenderCalls:
 
     async def _find_answer(self, action: AskExtender) -> ExtenderAnswer:
         names_only = self._extenders[action.extender].node_cache_capable
-        asked = self._encode_names(action.nodes) if names_only and action.nodes else None
-        names = None if asked is None else asked.encoded
         try:
-            body = encode_question(action, self.source, names_only=names_only, names=names)
+            body = encode_question(action, self.source, names_only=names_only)
         except KeyError:
             raise CallFailed("the pod, or one of its victims, is gone") from None
         return await self._call(
-            action.extender, action.verb, body, lambda text: read_reply(action.verb, text, asked)
+            action.extender, action.verb, body, partial(read_reply, action.verb)
         )
-
-    def _encode_names(self, names: tuple[str, ...]) -> AskedNames:
-        """Encodes names; the last result is kept, because like pods ask about the same nodes."""
-        if self._asked.names is not names:
-            self._asked = AskedNames(names, encode_names(names))
-        return self._asked
 
     async def bind(self, action: BindPod) -> str:
         """Asks the extender to bind a pod; returns why it did not.

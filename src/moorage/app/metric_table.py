@@ -355,12 +355,6 @@ BUDGET_VIOLATIONS = _counter(
     "[ALPHA] Victims that were more than a disruption budget allows.",
     "preemptor",
 )
-GANGS_PLACED = _counter(
-    "moorage_gangs_placed_total",
-    "Groups that were placed, by how: in_order (kube-scheduler's), by preferred levels, "
-    "reordered or searched.",
-    "profile way",
-)
 KEPT_NODES = _gauge("moorage_gang_kept_nodes", "Nodes whose room is kept for a gang that starves.")
 
 _NO_DISPATCHER = "API calls are actions whose outcome is an event; see rest_client_*"

@@ -30,7 +30,6 @@ class GroupObservations(Observer):
         super().__init__(clock)
         self._group_durations = Histogram(table.PODGROUP_ATTEMPT_DURATION)
         self._decision_durations = Histogram(table.PODGROUP_ALGORITHM_DURATION)
-        self._ways = Counts(table.GANGS_PLACED)
         self._generated = Counts(table.GENERATED_PLACEMENTS)
         self._evaluated: Counter[Labels] = Counter()
         self._placement_durations = Histogram(table.PLACEMENT_DURATION)
@@ -49,9 +48,6 @@ class GroupObservations(Observer):
 
     def group_decided(self, began: float) -> None:
         self._decision_durations.observe((), self.clock() - began)
-
-    def group_placed(self, profile: str, way: str) -> None:
-        self._ways.add((profile, way))
 
     def domains_found(self, profile: str, count: int) -> None:
         self._generated.add((profile,), count)

@@ -62,8 +62,6 @@ def gang_parts(gang: GangExplanation) -> Iterator[RenderableType]:
         yield line(gang.message)
     if gang.arithmetic:
         yield line(gang.arithmetic)
-    if gang.found_by:
-        yield line(f"the places were {gang.found_by}: kube-scheduler's order finds none", "dim")
     if gang.spread:
         levels = ", ".join(f"{count} x {key}" for key, count in gang.spread.items())
         yield line(f"spread over {levels}")

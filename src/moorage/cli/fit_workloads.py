@@ -12,11 +12,12 @@ from xml.etree.ElementTree import Element, SubElement, indent as indent_xml, tos
 import typer
 from msgspec.structs import replace
 
+from moorage.simulate.drain import describe_delays, describe_refusals
 from moorage.simulate.loading import Additions, Input, load_additions
 from moorage.simulate.workload_fit import WorkloadFit, WorkloadsFit, fit_workloads, left_over
 from moorage.simulate.workload_pods import NotUnderstood
 
-from .drain_text import drain_parts, forbidding, warnings
+from .drain_text import drain_parts
 from .explain_text import NodeNames, advice_lines
 from .rendering import count, find, indent, line, note, plain, print_data, render, shorten, table
 
@@ -70,7 +71,7 @@ def place_workloads(
 def _find_failures(fit: WorkloadsFit, fail_on: Collection[str]) -> Iterator[str]:
     """Yields what makes the command fail though every workload fits."""
     if fit.drain is not None:
-        yield from forbidding(fit.drain)
+        yield from describe_refusals(fit.drain)
         if fit.drain.left:
             pods = count(len(fit.drain.left), "pod")
             yield f"{pods} of drained nodes {find(len(fit.drain.left))} no other node"
@@ -205,7 +206,9 @@ def write_summary(fit: WorkloadsFit) -> None:
 def _summarize(fit: WorkloadsFit) -> Iterator[str]:
     """Yields lines of Markdown."""
     yield f"### {_headline(fit)}\n"
-    notes = [] if fit.drain is None else [*forbidding(fit.drain), *warnings(fit.drain)]
+    notes = (
+        [] if fit.drain is None else [*describe_refusals(fit.drain), *describe_delays(fit.drain)]
+    )
     notes += [_describe_waiting(fit)] if fit.waited else []
     notes += [f"not understood: {each.text}" for each in fit.unknown]
     yield from (f"- {_mark(text)}" for text in notes)

@@ -9,7 +9,6 @@ from moorage.documents.errors import ConfigError, Problem
 from .configuration import (
     ClientConnection,
     Configuration,
-    GangPolicy,
     LeaderElection,
     ProfileConfiguration,
 )
@@ -29,7 +28,6 @@ __all__ = [
     "EnabledPlugin",
     "Extender",
     "FeatureGates",
-    "GangPolicy",
     "KnownPlugin",
     "LeaderElection",
     "Problem",

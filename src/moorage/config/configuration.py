@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -16,25 +16,6 @@ from .duration import Duration
 from .extenders import Extender, find_extender_problems
 from .gates import FeatureGates
 from .plugin_sets import EnabledPlugin
-
-
-class GangPolicy(Wire, frozen=True):
-    """Moorage's settings of a profile for groups of pods.
-
-    The defaults are kube-scheduler's behaviour.
-    """
-
-    #: Which pods a gang evicts: those on the nodes that score best, or as few pods as possible.
-    victims: Literal["upstream", "fewest"] = "upstream"
-    #: What becomes of members that run while too few of a gang do: they wait for the others, or are
-    #: evicted after a while.
-    partial: Literal["retry", "release"] = "retry"
-    partial_seconds: int = 300
-
-    def problems(self) -> Iterator[tuple[str, str]]:
-        if self.partial_seconds < 0:
-            yield "partialSeconds", f"must be 0 or greater, got {self.partial_seconds}"
-
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
@@ -144,7 +125,6 @@ class ProfileConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     points: Mapping[str, tuple[EnabledPlugin, ...]]
     #: Every plugin enabled at any point; None for one that takes no args.
     args: Mapping[str, msgspec.Struct | None]
-    gangs: GangPolicy = GangPolicy()
     #: The weights by which topology domains are scored for groups, by plugin; None for the default.
     placement_weights: Mapping[str, int] | None = None
 
@@ -235,14 +215,11 @@ class ProfileDocument(Wire, frozen=True):
     percentage_of_nodes_to_score: Int32 | None = None
     plugins: PluginsDocument = PluginsDocument()
     plugin_config: tuple[PluginConfigDocument, ...] = ()
-    #: Moorage's own.
-    gangs: GangPolicy = GangPolicy()
 
     def problems(self) -> Iterator[tuple[str, str]]:
         if not self.scheduler_name:
             yield "schedulerName", "is required"
         yield from percentage_problems(self.percentage_of_nodes_to_score)
-        yield from ((f"gangs.{where}", message) for where, message in self.gangs.problems())
 
 
 class ConfigurationDocument(SchedulerSettings, frozen=True):

@@ -185,7 +185,6 @@ class ProfileReader:
             points=runs,
             placement_weights=find_placement_weights(points, self.gates),
             args=self._args(written, runs, child(path, "pluginConfig")),
-            gangs=written.gangs,
         )
 
     def _points(self, written: PluginsDocument, path: str) -> Points:

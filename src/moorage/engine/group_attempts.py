@@ -32,7 +32,6 @@ from .gangs.gang_protector import GangProtector
 from .gangs.group_cycle import Decide
 from .gangs.group_decision import GroupDecider, GroupDecision
 from .gangs.group_result import GroupCode
-from .gangs.partial_gangs import PartialGangs
 from .placement import Placement
 
 # Looked up once, because that takes long for an enum.
@@ -68,17 +67,14 @@ class GroupAttempts:
         self._emit = emit
         #: Keeps room for gangs that starve.
         self._protector = GangProtector(decider.cluster, queue, emit)
-        self._partial = PartialGangs(decider.cluster, emit)
 
     def look_after(self, now: float) -> None:
         """Does what is due without any event."""
         self._protector.look_after(now)
-        self._partial.look_after(now)
 
     def next_deadline(self) -> float | None:
         """Returns when something is due without any event."""
-        moments = (self._protector.next_deadline(), self._partial.next_deadline())
-        return min((each for each in moments if each is not None), default=None)
+        return self._protector.next_deadline()
 
     def attempt(
         self, entry: Gang, profiles: Mapping[str, Profile], decide: Decide, now: float
@@ -158,15 +154,12 @@ class GroupAttempts:
             self._write_condition(decision)
         for member, failure in refused:
             self._attempts.fail_member(member, failure)
-        if code is not _SUCCESS or decision.result.found_by:
+        if code is not _SUCCESS:
             self._tell_group(decision)
         result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code]
         self._observer.group_tried(name, result, members[0].began)
-        if code is _SUCCESS:
-            self._observer.group_placed(name, decision.way)
         self._help(decision, now)
         self._protector.consider(decision, entry, now)
-        self._partial.consider(decision, now)
         if code is _SUCCESS and not refused:
             # Members that are left over are tried at once.
             self._queue.put_back(entry, now=now)
@@ -242,14 +235,12 @@ class GroupAttempts:
             self._emit(PatchPodGroupStatus(PodRef.to_group(group), condition))
 
     def _tell_group(self, decision: GroupDecision) -> None:
-        """Records an event on the group: what it lacks, or that another way was found."""
-        found_by = decision.result.found_by
-        note = f"Placed in a way that was {found_by}" if found_by else diagnose(decision)
-        if note is not None and not decision.is_waiting:
-            kind, reason = ("Normal", "GangPlaced") if found_by else ("Warning", "GangDiagnosis")
-            about = PodRef.to_group(decision.group)
-            text, name = actions.truncate(note), decision.trial.profile.name
-            self._emit(RecordEvent(about, kind, reason, "Scheduling", text, name))
+        """Records an event on a refused group: what it lacks."""
+        note = None if decision.is_waiting else diagnose(decision)
+        if note is not None:
+            about, name = PodRef.to_group(decision.group), decision.trial.profile.name
+            text = actions.truncate(note)
+            self._emit(RecordEvent(about, "Warning", "GangDiagnosis", "Scheduling", text, name))
 
     # Making room
 

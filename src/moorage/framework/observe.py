@@ -101,9 +101,6 @@ class Observer:
     def group_decided(self, began: float) -> None:
         """Called when it was decided where the members of a group go."""
 
-    def group_placed(self, profile: str, way: str) -> None:
-        """Called when a group was placed: in_order, levels, reordered or searched."""
-
     def domains_found(self, profile: str, count: int) -> None:
         """Called with the number of domains in which a group may be placed."""
 

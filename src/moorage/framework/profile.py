@@ -14,7 +14,6 @@ from moorage.config import (
     GROUP_POST_FILTER,
     EnabledPlugin,
     FeatureGates,
-    GangPolicy,
     KnownPlugin,
     ProfileConfiguration,
 )
@@ -43,8 +42,6 @@ from .plugin import (
 from .plugin_start import create
 from .pod_trace import PodReads
 
-_DEFAULT_GANGS = GangPolicy()
-
 # Far more than there are sets of plugins that skip a pod.
 _MOST_FINDINGS = 1024
 
@@ -65,8 +62,6 @@ class Profile:
     points: Mapping[str, tuple[EnabledPlugin, ...]]
     #: Hears how its plugins do.
     observer: Observer = UNOBSERVED
-    #: How groups of pods are treated.
-    gangs: GangPolicy = _DEFAULT_GANGS
     #: The weights by which topology domains are scored for groups, by plugin; None for the default.
     placement_weights: Mapping[str, int] | None = None
     #: It tells the profile from all others. Templates of pods note it, and places of plugins,
@@ -101,7 +96,6 @@ class Profile:
             plugins,
             configuration.points,
             observer,
-            configuration.gangs,
             configuration.placement_weights,
         )
 

@@ -12,7 +12,7 @@ from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from moorage.objects.pod_status import PodStatus
 from moorage.objects.resource_claim import ResourceClaim
-from moorage.simulate.rescheduling import describe_drain
+from moorage.simulate.drain import describe_delays, describe_refusals, study_drain
 from moorage.world import DrainError, Scene
 from moorage.world.claim_templates import without_user
 
@@ -39,8 +39,9 @@ def drain_nodes(
             return _take_off(item) if item.uid in leaving else item
         return _free(item, leaving) if isinstance(item, ResourceClaim) else item
 
-    notes = describe_drain(scene.around, leaving.values())
-    return tuple(map(change, objects)), tuple(notes)
+    found = study_drain(scene)
+    notes = () if found is None else (*describe_refusals(found), *describe_delays(found))
+    return tuple(map(change, objects)), notes
 
 
 def _take_off(pod: Pod) -> Pod:

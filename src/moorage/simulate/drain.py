@@ -13,6 +13,9 @@ from moorage.objects.pod import Pod
 from moorage.objects.workload import PodDisruptionBudget
 from moorage.world import Scene
 
+# Enough names to see whose pods they are.
+_MOST_NAMES = 3
+
 
 class TouchedBudget(ExplanationPart, frozen=True):
     """A budget whose pods move: how many do, and how many may at once."""
@@ -93,3 +96,30 @@ def _keep_drained(
             )
             remedy = " and ".join(edit.text for edit in edits)
             yield replace(each, edits=edits, remedy=remedy, nodes=nodes, count=len(nodes))
+
+
+def describe_refusals(drain: Drain) -> Iterator[str]:
+    """Yields why the drain would not end."""
+    for each in drain.budgets:
+        if not each.allowed:
+            yield f"the drain is forbidden: {_describe(each)}"
+
+
+def describe_delays(drain: Drain) -> Iterator[str]:
+    """Yields what slows the drain down, and what it ends for good."""
+    for each in drain.budgets:
+        if each.allowed and each.is_exceeded:
+            yield f"the drain has to wait: {_describe(each)}"
+    if drain.lost:
+        lost = len(drain.lost)
+        pods = "1 pod" if lost == 1 else f"{lost:,} pods"
+        are = "is" if lost == 1 else "are"
+        more = f" and {lost - _MOST_NAMES:,} more" if lost > _MOST_NAMES else ""
+        names = ", ".join(drain.lost[:_MOST_NAMES]) + more
+        yield f"{pods} without a controller {are} not created again: {names}"
+
+
+def _describe(budget: TouchedBudget) -> str:
+    allowed = "no disruption" if not budget.allowed else f"{budget.allowed} at once"
+    leave = "has" if budget.moved == 1 else "have"
+    return f"budget {budget.budget} allows {allowed}, and {budget.moved} of its pods {leave} to go"

@@ -463,7 +463,7 @@ class Local(Filter[Pod]):
         return Verdict.accepting(nodes.count(rows))
 
 
-def test_only_what_changed_is_asked_about_again() -> None:
+def test_only_what_is_left_is_asked_about_again() -> None:
     Local.asked.clear()
     off = {"disabled": [{"name": "*"}]}
     only_local = {"multiPoint": {**off, "enabled": [{"name": "Local"}]}}
@@ -480,9 +480,9 @@ def test_only_what_changed_is_asked_about_again() -> None:
     assert Local.asked == [50]
     run.apply(pod("other", node="n7"))
 
-    reply(run, ask, keep(*ask.nodes))
+    reply(run, ask, keep("n7", "n8"))
 
-    assert Local.asked == [50, 1]
+    assert Local.asked == [50, 2]
 
 
 @pytest.mark.parametrize("is_late", [False, True])
@@ -497,7 +497,7 @@ def test_what_breaks_in_a_decision_fails_its_pod_alone(
         raise RuntimeError("broken")
 
     with monkeypatch.context() as broken:
-        broken.setattr(PodSurvey, "keep_fitting", break_down)
+        broken.setattr(PodSurvey, "find_fitting", break_down)
         broken.setattr(Consultation, "_take_filter", break_down)
         if is_late:
             run.now += 60

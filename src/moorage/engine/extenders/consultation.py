@@ -6,7 +6,7 @@ its caller can do other things until the answers come.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -24,9 +24,12 @@ from moorage.framework.verdict import Verdict
 from moorage.objects.pod import Pod
 
 from .questions import FILTER, PRIORITIZE
-from .survey import NO_ROWS, PodSurvey, Rows
+from .survey import Overtaken, PodSurvey, Rows
 
 _T = TypeVar("_T")
+
+#: Names of nodes.
+Names = tuple[str, ...]
 
 #: Questions out, answers in, in the same order; a result in the end.
 Steps = Generator[tuple[AskExtender, ...], tuple[ExtenderAnswered, ...], _T]
@@ -48,10 +51,6 @@ def find_interested(extenders: Sequence[Extender], pod: Pod) -> tuple[tuple[int,
 
 class ExtenderFailed(PluginError):
     """An extender that must not be ignored gave no usable answer."""
-
-
-class Overtaken(Exception):
-    """The cluster changed while an extender was asked, so that its answer is of no use."""
 
 
 class Consultation:
@@ -79,9 +78,7 @@ class Consultation:
         #: Whether the rows that are left came back from an extender as objects.
         self.bare = False
         #: The nodes that the first of them was asked about, perhaps in several parts.
-        self._offered: tuple[str, ...] = ()
-        #: Those that the last of them left.
-        self.left: tuple[str, ...] = ()
+        self._offered: Names = ()
         #: What extenders have against nodes, by name.
         self._refusals: dict[str, Reason] = {}
         #: What extenders have scored, weighed: per URL prefix the rows and the numbers.
@@ -93,7 +90,7 @@ class Consultation:
         self,
         extender: int,
         verb: str,
-        nodes: tuple[str, ...] = (),
+        nodes: Names = (),
         victims: dict[str, NodeVictims] | None = None,
     ) -> AskExtender:
         """Makes a question about the pod."""
@@ -111,11 +108,11 @@ class Consultation:
         rows = self.survey.look()
         if not len(rows):
             return self.survey.fail()
-        for part, names in self.survey.split(rows):
-            left = yield from self.filter(part, names)
+        for part in self.survey.split(rows):
+            left = yield from self.filter(part)
             if len(left) == 1:
-                return self._find(int(left[0]))
-            if len(left):
+                return self._find(self.survey.nodes.find_rows(left).item())
+            if left:
                 return (yield from self.choose(left))
         return self._fail()
 
@@ -131,57 +128,56 @@ class Consultation:
             left = yield from self.filter(tried.rows)
         except ExtenderFailed:
             # All nodes are looked at instead, and the extender is asked again.
-            left = NO_ROWS
-        if len(left):
+            left = ()
+        if left:
             survey = self.survey
-            return Found(int(left[0]), survey.pre_filtered, tried, None, True, tried)
+            row = survey.nodes.find_rows(left).item()
+            return Found(row, survey.pre_filtered, tried, None, True, tried)
         self.bare = False
         return None
 
-    def filter(self, rows: Rows, names: tuple[str, ...] | None = None) -> Steps[Rows]:
-        """Asks one extender after the other which of the rows suit."""
-        names = self.survey.names(rows) if names is None else names
+    def filter(self, rows: Rows) -> Steps[Names]:
+        """Asks one extender after the other which of the nodes suit; returns the names of these."""
+        names = self.survey.names(rows)
         self._offered += names
         for place, extender in self.extenders:
-            if not extender.filter_verb or not len(rows):
+            if not extender.filter_verb or not names:
                 continue
             (answered,) = yield (self.ask(place, FILTER, names),)
             try:
-                rows, names = self._take_filter(extender, answered, rows, names)
+                names = self._take_filter(extender, answered, names)
             except ExtenderFailed:
                 if not extender.ignorable:
                     raise
-            if not len(rows):
-                break
-            rows, names = self._recheck(rows, names)
-        self.left = names
-        return rows
+            if names and self._rechecks:
+                fitting = self._find_fitting(names)
+                names = names if len(fitting) == len(names) else self.survey.names(fitting)
+        return names
 
-    def _recheck(self, rows: Rows, names: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
-        """Leaves out rows that no longer take the pod; raises Overtaken if none is left."""
-        if not self._rechecks:
-            return rows, names
-        rows = self.survey.keep_fitting(rows, names)
+    def _find_fitting(self, names: Names) -> Rows:
+        """Returns the rows of nodes that still take the pod; raises Overtaken if none does."""
+        rows = self.survey.find_fitting(names)
         if not len(rows):
             raise Overtaken
-        return rows, names if len(rows) == len(names) else self.survey.names(rows)
+        return rows
 
-    def _take_filter(
-        self, extender: Extender, answered: ExtenderAnswered, rows: Rows, names: tuple[str, ...]
-    ) -> tuple[Rows, tuple[str, ...]]:
+    def _take_filter(self, extender: Extender, answered: ExtenderAnswered, names: Names) -> Names:
         answer = answered.answer
         if not isinstance(answer, FilterAnswer):
             raise ExtenderFailed(answered.failure)
         if answer.error:
             raise ExtenderFailed(_shorten(answer.error))
-        kept: tuple[str, ...] = ()
+        kept: Names = ()
         bare = False
         if extender.node_cache_capable and answer.node_names is not None:
             kept = answer.node_names
         elif answer.nodes is not None:
             kept, bare = answer.nodes, not self._keep_pods
-        if kept != names:
-            rows, names = _select(extender, kept, rows, names)
+        asked = frozenset(names)
+        strange = next((name for name in kept if name not in asked), None)
+        if strange is not None:
+            claim = f'extender "{extender.url_prefix}" claims a filtered node "{strange}"'
+            raise ExtenderFailed(f"{claim} which is not found in the input node list")
         self.bare = self.bare or bare
         for refused, code in (
             (answer.failed, Code.UNSCHEDULABLE),
@@ -190,7 +186,7 @@ class Consultation:
             self._refusals.update(
                 (name, Reason(_shorten(text), code)) for name, text in refused.items()
             )
-        return rows, names
+        return tuple(dict.fromkeys(kept))
 
     def _fail(self) -> Failed:
         """Makes the failure of a pod whose last nodes extenders rejected; any event may help it."""
@@ -219,20 +215,17 @@ class Consultation:
 
     # Prioritize
 
-    def choose(self, rows: Rows) -> Steps[Found]:
-        """Scores the rows, asks all extenders at once to score them, and takes the best."""
+    def choose(self, names: Names) -> Steps[Found]:
+        """Scores the nodes, asks all extenders at once to score them, and takes the best."""
         survey = self.survey
+        rows = survey.nodes.find_rows(names)
         scored = survey.score(rows, bare=self.bare)
         scoring = [each for each in self.extenders if each[1].prioritize_verb]
         answers: tuple[ExtenderAnswered, ...] = ()
         if scoring:
-            names = survey.names(rows)
             answers = yield tuple(self.ask(place, PRIORITIZE, names) for place, _ in scoring)
-            was_current = survey.is_current
-            rows = survey.keep_fitting(rows, names)
-            if not len(rows):
-                raise Overtaken
-            if not was_current:
+            if not survey.is_current:
+                rows = self._find_fitting(names)
                 scored = survey.score(rows, bare=self.bare)
         for _, extender in self.extenders:
             if not extender.prioritize_verb:
@@ -276,16 +269,3 @@ class Consultation:
 def _shorten(text: str) -> str:
     """Cuts a text to a length that suits a condition, which people read."""
     return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]} ..."
-
-
-def _select(
-    extender: Extender, kept: Iterable[str], rows: Rows, names: tuple[str, ...]
-) -> tuple[Rows, tuple[str, ...]]:
-    """Returns the rows that an extender kept, in its order."""
-    places = dict(zip(names, range(len(names)), strict=True))
-    chosen = tuple(dict.fromkeys(kept))
-    for name in chosen:
-        if name not in places:
-            claim = f'extender "{extender.url_prefix}" claims a filtered node "{name}"'
-            raise ExtenderFailed(f"{claim} which is not found in the input node list")
-    return rows[np.array([places[name] for name in chosen], np.intp)], chosen

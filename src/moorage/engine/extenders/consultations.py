@@ -21,9 +21,9 @@ from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
 from moorage.queue import Entity, Queue
 
-from .consultation import Consultation, ExtenderFailed, Overtaken, Steps, find_interested
+from .consultation import Consultation, ExtenderFailed, Steps, find_interested
 from .review import Review
-from .survey import PodSurvey
+from .survey import Overtaken, PodSurvey
 
 # How much longer than an extender may take, in seconds, its answer is waited for. The sender
 # tells when its time is up; this is for answers that get lost.
@@ -127,12 +127,12 @@ class Consultations:
             rows = survey.look()
             try:
                 # Where others of the group must be first, any node may do once they are there.
-                yield from consultation.filter(rows if len(rows) else survey.nodes.order)
+                left = yield from consultation.filter(rows if len(rows) else survey.nodes.order)
             except ExtenderFailed:
                 if pod.uid in self._pending:
                     raise
             else:
-                allowed[pod.uid] = consultation.left
+                allowed[pod.uid] = left
         return allowed
 
     def answer(self, event: ExtenderAnswered, now: float) -> None:

@@ -26,19 +26,8 @@ class Manifests(Protocol):
     def node(self, name: str) -> bytes: ...
 
 
-def encode_names(names: tuple[str, ...]) -> bytes:
-    """Encodes names of nodes for a question."""
-    return _encode(names)
-
-
-def encode_question(
-    ask: AskExtender, manifests: Manifests, *, names_only: bool, names: bytes | None = None
-) -> bytes:
-    """Encodes the body of a request.
-
-    Raises KeyError if the pod, or one of its victims, is gone. `names` are the names of the nodes
-    in encoded form, if that is known.
-    """
+def encode_question(ask: AskExtender, manifests: Manifests, *, names_only: bool) -> bytes:
+    """Encodes the body of a request. Raises KeyError if the pod, or one of its victims, is gone."""
     pod = manifests.pod(ask.pod.uid)
     if ask.verb == PREEMPT:
         whole, meta = b"null", b"null"
@@ -48,7 +37,7 @@ def encode_question(
             whole = _encode_victims(ask.victims, manifests.pod)
         return b'{"Pod":%b,"NodeNameToVictims":%b,"NodeNameToMetaVictims":%b}' % (pod, whole, meta)
     if names_only:
-        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, names or _encode(ask.nodes))
+        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, _encode(ask.nodes))
     items = b",".join(_find_nodes(ask.nodes, manifests))
     return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod, items)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.cluster import Nodes
 from moorage.config import Extender
 from moorage.engine.events import ExtenderAnswered
 from moorage.engine.extender_answers import NodeVictims, PreemptAnswer
@@ -14,10 +13,10 @@ from moorage.framework.calls import ask_post_filter, ask_to_choose, ask_to_propo
 from moorage.framework.observe import ERROR, POST_FILTER, make_caller
 from moorage.framework.plugin import NoRemedy, PostFilter, Preempt, ProposedEviction, Remedy
 from moorage.framework.status import Code, PluginError
-from moorage.objects.pod import Pod
 
-from .consultation import Consultation, ExtenderFailed, Overtaken, Steps
+from .consultation import Consultation, ExtenderFailed, Steps
 from .questions import PREEMPT
+from .survey import Overtaken
 
 _Proposals = dict[str, ProposedEviction]
 
@@ -84,14 +83,33 @@ class Review:
         answer = answered.answer
         if not isinstance(answer, PreemptAnswer):
             raise ExtenderFailed(answered.failure)
-        reader = _VictimReader(extender, self._survey.nodes, asked)
-        left = {name: reader.read(name, answer.victims[name]) for name in sorted(answer.victims)}
-        for name in [name for name, each in left.items() if not each.victims]:
-            if not extender.ignorable:
-                raise ExtenderFailed(f'expected at least one victim pod on node "{name}"')
-            del left[name]
+        left = {
+            name: self._find_victims(extender, name, answer.victims[name], asked)
+            for name in sorted(answer.victims)
+        }
+        empty = next((name for name, each in left.items() if not each.victims), None)
+        if empty is not None and not extender.ignorable:
+            raise ExtenderFailed(f'expected at least one victim pod on node "{empty}"')
         # The order of the proposals settles ties.
-        return {name: left[name] for name in {**asked, **left} if name in left}
+        order = {**asked, **left}
+        return {name: left[name] for name in order if name in left and left[name].victims}
+
+    def _find_victims(
+        self, extender: Extender, name: str, there: NodeVictims, asked: _Proposals
+    ) -> ProposedEviction:
+        """Returns the pods that an extender names on a node, without those that are gone."""
+        row = self._survey.nodes.row(name)
+        if row is None:
+            raise ExtenderFailed(f'nodeinfo not found for node name "{name}"')
+        known = self._survey.nodes.pods(row)
+        proposed = {pod.uid for pod in asked[name].victims} if name in asked else set()
+        unknown = next((uid for uid in there.uids if uid not in {*known, *proposed}), None)
+        if unknown is not None:
+            claim = f"extender: {extender.url_prefix} claims to preempt pod"
+            where = f"on node: {name}, but the pod is not found on that node"
+            raise ExtenderFailed(f"{claim} (UID: &{{{unknown}}}) {where}")
+        victims = tuple(known[uid] for uid in there.uids if uid in known)
+        return ProposedEviction(name, victims, there.violations)
 
     def _check(self, plugin: Preempt, remedy: Remedy) -> None:
         """Raises Overtaken if the cluster has changed and evicting does not help any more."""
@@ -107,32 +125,6 @@ class Review:
             each.node_name for each in proposed
         }:
             raise Overtaken
-
-
-class _VictimReader:
-    """Finds the pods that an extender names. Pods that are gone are left out."""
-
-    def __init__(self, extender: Extender, nodes: Nodes, asked: _Proposals) -> None:
-        self._extender = extender
-        self._nodes = nodes
-        self._asked = asked
-
-    def read(self, name: str, there: NodeVictims) -> ProposedEviction:
-        row = self._nodes.row(name)
-        if row is None:
-            raise ExtenderFailed(f'nodeinfo not found for node name "{name}"')
-        known = self._nodes.pods(row)
-        asked = self._asked.get(name)
-        gone = {pod.uid for pod in asked.victims} if asked is not None else set()
-        victims: list[Pod] = []
-        for uid in there.uids:
-            if uid in known:
-                victims.append(known[uid])
-            elif uid not in gone:
-                claim = f"extender: {self._extender.url_prefix} claims to preempt pod"
-                where = f"on node: {name}, but the pod is not found on that node"
-                raise ExtenderFailed(f"{claim} (UID: &{{{uid}}}) {where}")
-        return ProposedEviction(name, tuple(victims), there.violations)
 
 
 def _name_victims(proposed: ProposedEviction) -> NodeVictims:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from moorage.cluster import BareNodes, Cluster, Nodes, Scope
-from moorage.cluster.changes import Change
-from moorage.cluster.row_view import Changed, LogReader
+from moorage.cluster import BareNodes, Cluster, Nodes
+from moorage.cluster.row_view import LogReader
 from moorage.engine.classes.classes import Classes
 from moorage.engine.classes.pod_class import PodClass
 from moorage.engine.cycle import (
@@ -24,7 +23,7 @@ from moorage.engine.cycle import (
 )
 from moorage.framework.attempt import Failed, Filtered, PreFiltered, Scored
 from moorage.framework.nominated import filter_with_nominated
-from moorage.framework.points import active_filters, pre_filter, score_rows
+from moorage.framework.points import pre_filter, rows_to_filter, score_rows
 from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 
@@ -32,8 +31,9 @@ Rows = NDArray[np.intp]
 
 NO_ROWS: Rows = np.zeros(0, np.intp)
 
-# The key of what is kept for as long as no node comes or goes.
-_NAMES = "names of nodes"
+
+class Overtaken(Exception):
+    """The cluster changed while an extender was asked, so that its answer is of no use."""
 
 
 class PodSurvey:
@@ -59,7 +59,6 @@ class PodSurvey:
         self.pre_filtered = PreFiltered({})
         #: None where the answers of a class were used.
         self.filtered: Filtered | None = None
-        self._is_filtered_now = False
         #: The answer for the nominated node, if there is one.
         self.tried_first: Filtered | None = None
 
@@ -91,7 +90,6 @@ class PodSurvey:
 
     def _look_alone(self) -> Rows:
         profile, pod, nodes = self.profile, self.pod, self.nodes
-        self._is_filtered_now = True
         self.pre_filtered = pre_filter(profile, pod, nodes)
         if self.pre_filtered.rejected is not None:
             self.filtered = None
@@ -102,20 +100,21 @@ class PodSurvey:
         visited = visit(self._window, self.filtered.rows, nodes)
         return self.filtered.rows[visited[self.filtered.feasible[visited]]]
 
-    def split(self, rows: Rows) -> Iterator[tuple[Rows, tuple[str, ...]]]:
-        """Yields rows with their names, in the portions in which kube-scheduler asks extenders.
+    def split(self, rows: Rows) -> Iterator[Rows]:
+        """Yields rows in the portions in which kube-scheduler asks extenders.
 
-        If a percentage is set, it has limited them already.
+        If a percentage is set, it has limited them already. Raises Overtaken if nodes have come or
+        gone before the last portion.
         """
-        size = len(rows) if self._window.percentage else sample_size(len(self.nodes))
+        nodes, order = self.nodes, self.nodes.order
+        size = len(rows) if self._window.percentage else sample_size(len(nodes))
         if len(rows) > size:
-            last = self.nodes.ranks[rows[size - 1]]
-            self.looked_at = int(last - self._window.start) % len(self.nodes) + 1
-        # Those of now, also when other nodes have the rows of later parts.
-        known = self._row_names()
+            last = nodes.ranks[rows[size - 1]]
+            self.looked_at = int(last - self._window.start) % len(nodes) + 1
         for at in range(0, len(rows), size):
-            part = rows[at : at + size]
-            yield part, known.of(part)
+            if nodes.order is not order:
+                raise Overtaken
+            yield rows[at : at + size]
 
     def fail(self) -> Failed:
         """Returns what is known as the failure of the pod."""
@@ -124,17 +123,11 @@ class PodSurvey:
     def look_again(self) -> Rows:
         """Looks at all rows to diagnose a failure; returns those that the plugins accept."""
         self._catch_up()
-        if self.filtered is None or not self._is_filtered_now:
-            return self._look_alone()
-        return self.filtered.feasible_rows
+        return self._look_alone() if self.filtered is None else self.filtered.feasible_rows
 
     def names(self, rows: Rows) -> tuple[str, ...]:
-        """Returns the names of many rows."""
-        return self._row_names().of(rows)
-
-    def _row_names(self) -> RowNames:
-        nodes = self.nodes
-        return nodes.derived.get(_NAMES, lambda: RowNames(nodes))
+        """Returns the names of the nodes of rows."""
+        return tuple(self.nodes.names(rows.tolist()))
 
     # After an answer
 
@@ -143,23 +136,26 @@ class PodSurvey:
         """Whether nothing has changed since."""
         return self._log.is_current
 
-    def keep_fitting(self, rows: Rows, names: tuple[str, ...]) -> Rows:
-        """Returns the rows that still take the pod, in order; only changed rows are asked about."""
+    def find_fitting(self, names: Sequence[str]) -> Rows:
+        """Returns the rows of those nodes that still take the pod, in the same order."""
+        rows = self.nodes.find_rows(names)
         if self.is_current:
             return rows
-        changed = self._catch_up()
-        if changed is None or changed.everywhere & Change.MEMBERSHIP:
-            # Another node may have the row by now.
-            rows = self.nodes.find_rows(names)
-            rows = rows[rows >= 0]
+        self._catch_up()
+        rows = rows[rows >= 0]
         if self._kept is not None and self._classes is not None:
             found = self._classes.find_feasible(self.pod, self._window, again=True)
             if found is not None:
                 self._kept, fitting = found
                 return self._keep(rows, fitting)
             self._kept = None
-        is_of_rows = changed is not None and not changed.everywhere
-        return self._recheck(rows, changed.rows if changed is not None and is_of_rows else None)
+        profile, pod, nodes = self.profile, self.pod, self.nodes
+        self.pre_filtered = pre_filter(profile, pod, nodes)
+        if self.pre_filtered.rejected is not None:
+            return NO_ROWS
+        asked = Window(rows=np.sort(rows)).limit(rows_to_filter(self.pre_filtered, nodes))
+        outcome = filter_with_nominated(profile, pod, self.pre_filtered, nodes, asked)
+        return self._keep(rows, outcome.feasible_rows)
 
     def _keep(self, rows: Rows, kept: Rows) -> Rows:
         """Returns those of the rows, in their order, that are among others."""
@@ -167,33 +163,11 @@ class PodSurvey:
         among[kept] = True
         return rows[among[rows]]
 
-    def _recheck(self, rows: Rows, changed: dict[int, int] | None) -> Rows:
-        profile, pod, nodes = self.profile, self.pod, self.nodes
-        self.pre_filtered = pre_filter(profile, pod, nodes)
-        if self.pre_filtered.rejected is not None:
-            return NO_ROWS
-        if self.pre_filtered.node_names is not None:
-            names = self.pre_filtered.node_names
-            rows = rows[[name in names for name in nodes.names(rows.tolist())]]
-        asked = rows
-        if changed is not None and self._is_local():
-            asked = rows[np.isin(rows, list(changed))]
-        if not len(asked):
-            return rows
-        outcome = filter_with_nominated(profile, pod, self.pre_filtered, nodes, asked)
-        return rows[~np.isin(rows, asked[~np.isin(asked, outcome.feasible_rows)])]
-
-    def _is_local(self) -> bool:
-        """Whether a change on one row does not affect others."""
-        return not self.nodes.nominations.are_there and all(
-            plugin.scope is Scope.ROW for plugin in active_filters(self.profile, self.pre_filtered)
-        )
-
-    def _catch_up(self) -> Changed | None:
-        """Notes the state of the cluster that is looked at now; returns what changed before."""
-        if not self._log.is_current:
-            self._is_filtered_now = False
-        return self._log.read()
+    def _catch_up(self) -> None:
+        """Notes the state of the cluster that is looked at now."""
+        if not self.is_current:
+            self.filtered = None
+            self._log.skip()
 
     # Scores
 
@@ -219,19 +193,3 @@ class PodSurvey:
         return replace(
             self.fail(), filtered=filtered, overruled=before - frozenset(filtered.rejectors())
         )
-
-
-class RowNames:
-    """The names of nodes by row, for as long as no node comes or goes."""
-
-    def __init__(self, nodes: Nodes) -> None:
-        self._names = np.full(len(nodes.alive), "", np.object_)
-        for row in nodes.rows.tolist():
-            self._names[row] = nodes.name(row)
-        #: What was asked for last: mostly one pod after the other fits the same rows.
-        self._last: tuple[Rows, tuple[str, ...]] = NO_ROWS, ()
-
-    def of(self, rows: Rows) -> tuple[str, ...]:
-        if not np.array_equal(self._last[0], rows):
-            self._last = rows, tuple(self._names[rows].tolist())
-        return self._last[1]

@@ -159,7 +159,17 @@ def choose_room(decision: GroupDecision, known: KeptRoom | None) -> KeptRoom | N
 def _most_demanding(members: Sequence[Pod], nodes: Nodes) -> Pod:
     """Returns the member that needs the largest share of any node."""
     kinds = {id(pod.spec): pod for pod in members}
-    return max(kinds.values(), key=lambda pod: topology.largest_share(pod, nodes))
+    return max(kinds.values(), key=lambda pod: _largest_share(pod, nodes))
+
+
+def _largest_share(pod: Pod, nodes: Nodes) -> float:
+    """Returns the largest share of any node's amount of a resource that a pod requests."""
+    shares = [0.0]
+    for name, amount in pod.requests:
+        place = nodes.resource(name)
+        if place is not None:
+            shares.append(amount / max(1, int(nodes.allocatable[place].max())))
+    return max(shares)
 
 
 def _count(pod: Pod, profile: Profile, nodes: Nodes) -> tuple[Counts, Counts]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from zlib import crc32
 
 import msgspec
-import numpy as np
 
 from moorage.engine import diagnosis
 from moorage.engine.cycle import Found
@@ -75,18 +73,6 @@ class GroupCycle(msgspec.Struct, frozen=True):
             result.status = unschedulable()
             self.trial.roll_back()
         return result
-
-    def confine(self, rows: Mapping[str, int]) -> GroupCycle:
-        """Returns the same cycle for members that may go to one given row each, by uid."""
-
-        def decide(pod: Pod, domain: Domain) -> Found | Failed | None:
-            row = rows.get(pod.uid)
-            allowed = np.array([] if row is None else [row], np.intp)
-            if domain.rows is not None:
-                allowed = np.intersect1d(allowed, domain.rows)
-            return self.decide(pod, replace(domain, rows=allowed))
-
-        return msgspec.structs.replace(self, decide=decide, is_literal=True)
 
     def try_domain(self, domain: Domain) -> GroupResult:
         """Tries to place the members on the nodes of a domain."""

@@ -34,7 +34,6 @@ from .group_result import (
     error,
     unschedulable,
 )
-from .group_search import search
 from .member_fits import Look
 from .minimum_resources import find_gap
 from .topology_levels import place_by_levels
@@ -74,11 +73,6 @@ class GroupDecision(msgspec.Struct, frozen=True):
     def is_waiting(self) -> bool:
         """Whether pods are to be evicted for the group."""
         return self.remedy is not None and self.remedy.is_found
-
-    @property
-    def way(self) -> str:
-        """How the places of a placed group were found."""
-        return self.result.found_by or ("levels" if self.result.spread else "in_order")
 
     def needs_room(self) -> bool:
         """Whether only room on nodes could help a group that was refused."""
@@ -217,17 +211,14 @@ class GroupDecider:
         )
         began = self.observer.clock()
         result = cycle.run()
-        if result.status.code is _UNSCHEDULABLE and not is_literal:
-            result = search(cycle) or result
         self.observer.group_decided(began)
         needs_room = result.status.code is _UNSCHEDULABLE
         preempt = find_preemption(profile) if needs_room else None
         if preempt is None:
             return GroupDecision(group, members, result, trial)
-        is_sparing = profile.gangs.victims == "fewest" and not is_literal
         with PointTimer(self.observer, GROUP_POST_FILTER, profile.name) as running:
             began = self.observer.clock()
-            remedy = GroupPreemption(cycle, version, is_sparing, preempt.name).seek()
+            remedy = GroupPreemption(cycle, version, preempt.name).seek()
             running.status = remedy.code
         self.observer.victims_sought(PODGROUP, remedy.code, began)
         return GroupDecision(group, members, result, trial, remedy)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from zlib import crc32
 
-import msgspec
 import numpy as np
 
 from moorage.cluster import Nodes
@@ -26,11 +25,8 @@ from moorage.framework.victim_units import (
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import NEVER_EVICTS, PodGroup
 
-from . import topology
-from .eviction_costs import cost_of
-from .fewest_victims import FewestVictims, Rows
-from .group_cycle import EVERYWHERE, GroupCycle
-from .group_result import Domain, GroupCode, GroupResult, GroupStatus
+from .group_cycle import GroupCycle
+from .group_result import GroupCode, GroupResult
 from .trial import Trial
 from .victim_choice import VictimChoice
 
@@ -42,15 +38,11 @@ _NO_VICTIMS = "No preemption victims found for incoming preemptor"
 _ONGOING = "ongoing preemption on nominated nodes"
 _TOO_LONG = "to find out which pods have to go would take too long"
 _NOT_ALL = f"of the pods of lower priority only {MOST_LIFTED:,} were looked at"
-_ABOVE_MINIMUM = "members above minCount evict nobody"
 _PREFIX = "pod group preemption: "
 
 # What DynamicResources, which comes before, says where no way was found; also without any claims.
 # It says nothing about groups that stay in one domain.
 _CLAIMS_DONE = "deallocation and deletion of ResourceClaims completed"
-
-# Who breaks no budget and evicts fewer can do no better.
-_TWO_PODS = (0, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +89,6 @@ class GroupPreemption:
     #: How the group was tried at first.
     cycle: GroupCycle
     version: KubernetesVersion
-    #: Whether as few pods as possible are evicted, instead of those that kube-scheduler evicts.
-    is_sparing: bool = False
     #: The plugin that evicts for others.
     plugin: str = ""
 
@@ -119,11 +109,6 @@ class GroupPreemption:
         return self.trial.cluster.nodes
 
     @property
-    def _needed(self) -> int:
-        """How many more members must have a node."""
-        return self.group.min_count - len(self._nodes.groups.placed(self.group.group_key))
-
-    @property
     def _claims_text(self) -> str:
         return "" if self.group.topology_key else f"{_CLAIMS_DONE}, "
 
@@ -135,8 +120,6 @@ class GroupPreemption:
             return GroupRemedy(f"{self._claims_text}{_PREFIX}{_NEVER}")
         # No pod goes that is as important as any member.
         priority = min(map(self.group.priority_beside, self.members))
-        if self.is_sparing and self.group.is_gang and self._needed <= 0:
-            return GroupRemedy(f"{_PREFIX}{_ABOVE_MINIMUM}")
         if self._is_ongoing(priority):
             kept = {pod.uid: pod.nominated_node_name for pod in self.members}
             return GroupRemedy(
@@ -157,11 +140,7 @@ class GroupPreemption:
             return GroupRemedy(f"{_PREFIX}{_NO_VICTIMS}", code=Code.UNRESOLVABLE.value)
         self.trial.work_left = MOST_GROUP_WORK
         units = mark_violations(units, BudgetIndex(self._nodes.workloads.budgets))
-        units = spare_order(units)
-        remedy, victims = self._try_victims(units, self.cycle)
-        if not self.is_sparing or cost_of(victims) < _TWO_PODS:
-            return remedy
-        return self._find_better(units, remedy, victims) or remedy
+        return self._try_victims(spare_order(units))
 
     def _choose_lesser(self, priority: int) -> list[tuple[Pod, ...]]:
         """Yields the pods of lower priority to look at, if there are too many to look at all.
@@ -182,27 +161,25 @@ class GroupPreemption:
             makes_way(other, priority) for row in rows for other in self._nodes.pods(row).values()
         )
 
-    def _try_victims(
-        self, units: Sequence[VictimUnit], cycle: GroupCycle
-    ) -> tuple[GroupRemedy, Sequence[VictimUnit]]:
-        """Places the group without some units; returns those of them that must go."""
+    def _try_victims(self, units: Sequence[VictimUnit]) -> GroupRemedy:
+        """Places the group without some units; those with which it still fits are spared."""
         try:
             self.trial.lift_all(pod for unit in units for pod in unit.pods)
             mark = self.trial.mark()
-            result = cycle.run()
+            result = self.cycle.run()
             if not result.is_success:
                 text = f"{_PREFIX}{result.status.message}"
                 if result.status.code is GroupCode.UNSCHEDULABLE:
                     text = f"{self._claims_text}{text}"
-                return GroupRemedy(text, trial=result), ()
+                return GroupRemedy(text, trial=result)
             self.trial.roll_back(mark)
             victims = VictimChoice(result.placed, self.trial).choose(units)
         finally:
             self.trial.roll_back()
         if victims is None:
-            return GroupRemedy(f"{_PREFIX}{_TOO_LONG}", trial=result), ()
+            return GroupRemedy(f"{_PREFIX}{_TOO_LONG}", trial=result)
         count = sum(len(unit.pods) for unit in victims)
-        remedy = GroupRemedy(
+        return GroupRemedy(
             f"{_PREFIX}found a placement for podgroup, preempting {count} victims",
             is_found=True,
             plugin=self.plugin,
@@ -211,35 +188,3 @@ class GroupPreemption:
             trial=result,
             code=SUCCESS,
         )
-        return remedy, victims
-
-    def _find_better(
-        self, units: Sequence[VictimUnit], known: GroupRemedy, victims: Sequence[VictimUnit]
-    ) -> GroupRemedy | None:
-        """Returns a cheaper way to place the needed members; None if none is found."""
-        placed = [each.pod for each in known.trial.placed] if known.trial is not None else []
-        domains: Sequence[Domain] = [EVERYWHERE]
-        if self.cycle.with_topology:
-            listed = topology.find_domains(self.group, self._nodes)
-            domains = [] if isinstance(listed, GroupStatus) else listed
-        found: list[tuple[Sequence[VictimUnit], GroupRemedy]] = []
-
-        def attempt(
-            proposal: Sequence[VictimUnit], members: Sequence[Pod], rows: Rows | None
-        ) -> Sequence[VictimUnit] | None:
-            if self.trial.is_spent:
-                return None
-            # In the order of `units`, so that the most important are spared first.
-            chosen = {id(unit) for unit in proposal}
-            cycle = msgspec.structs.replace(self.cycle, members=members)
-            cycle = cycle if rows is None else cycle.confine(rows)
-            remedy, gone = self._try_victims([each for each in units if id(each) in chosen], cycle)
-            if not remedy.is_found or len(remedy.nominations or ()) < len(members):
-                return None
-            found.append((gone, remedy))
-            return gone
-
-        needed = self._needed if self.group.is_gang else len(placed)
-        fewest = FewestVictims(placed, needed, units, domains, self.trial, attempt)
-        better = fewest.find(victims)
-        return next((remedy for gone, remedy in found if gone is better), None)

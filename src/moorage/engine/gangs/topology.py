@@ -105,13 +105,3 @@ def scored_resources(profile: Profile) -> Mapping[str, int]:
     """Returns the resources by which domains are scored, with their weights."""
     plugin = find_room_counter(profile)
     return {} if plugin is None else plugin.scored_resources
-
-
-def largest_share(pod: Pod, nodes: Nodes) -> float:
-    """Returns the largest share of any node's amount of a resource that a pod requests."""
-    shares = [0.0]
-    for name, amount in pod.requests:
-        place = nodes.resource(name)
-        if place is not None:
-            shares.append(amount / max(1, int(nodes.allocatable[place].max())))
-    return max(shares)
