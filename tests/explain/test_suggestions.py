@@ -13,7 +13,7 @@ from moorage.engine.explain import Suggestion, explain
 from moorage.framework.edits import AnyEdit, SetScheduler
 from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
-from moorage.plugins.disk_io.disk_io_resource import KIND
+from moorage_policies.disk_io.disk_io_resource import KIND
 from tests.builders import cluster, node, pod
 from tests.coexisting import exclusive
 from tests.explain.building import configuration, engine

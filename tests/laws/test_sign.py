@@ -11,10 +11,10 @@ from hypothesis import given, settings
 
 from moorage.framework.plugin import Plugin, Sign
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from moorage.testing import check_signatures, check_signed_parts, check_skips
 from tests.builders import pod
 from tests.laws.answers import EITHER, build
+from tests.registered import REGISTRY
 from tests.strategies import clusters, pods
 
 SIGNING = [kind for kind in EITHER if issubclass(kind, Sign)]

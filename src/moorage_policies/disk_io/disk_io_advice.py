@@ -7,11 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import View
-from moorage.framework.advice import Advice, name_nodes, near_misses
-from moorage.framework.edits import AnyEdit, SetAnnotation
-from moorage.objects.pod import Pod
-from moorage.objects.quantity import Quantity
+from moorage.plugin import (
+    Advice,
+    AnyEdit,
+    Pod,
+    Quantity,
+    SetAnnotation,
+    View,
+    name_nodes,
+    near_misses,
+)
 
 from .disk_io_resource import (
     BLOCK_SIZE,
