@@ -28,7 +28,7 @@ from moorage.documents.errors import DecodeError, child, describe, item
 from moorage.framework.advice import Advice, Advise, name_nodes, near_misses
 from moorage.framework.attempt import Failed
 from moorage.framework.edits import (
-    AnyEdit,
+    Edit,
     SetAnnotation,
     SetLabel,
 )
@@ -91,7 +91,6 @@ __all__ = [
     "Admission",
     "Advice",
     "Advise",
-    "AnyEdit",
     "Bind",
     "Change",
     "Code",
@@ -101,6 +100,7 @@ __all__ = [
     "CustomObject",
     "DecodeError",
     "Duration",
+    "Edit",
     "ExtendedCache",
     "ExtendedResource",
     "Failed",

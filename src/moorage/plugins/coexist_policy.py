@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, Counts, Mask, RowFacts, Rows, Scope, View
 from moorage.framework.advice import MOST_BLOCKERS, Advice, Advise, find_pods, name_nodes
 from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, ORDINARY_PODS
-from moorage.framework.edits import EvictPods, SetCoexistPolicy
+from moorage.framework.edits import Edit, EvictPods
 from moorage.framework.plugin import (
     INFEASIBLE,
     MAX_SCORE,
@@ -78,6 +79,19 @@ class CoexistPolicyArgs(Wire, frozen=True):
     """Whether exclusive pods prefer the smallest of the nodes that they fit on."""
 
     prefer_smallest_node: bool = False
+
+
+class SetCoexistPolicy(Edit, frozen=True):
+    """Changes which pods the pod tolerates on its node."""
+
+    policy: str
+
+    @property
+    def text(self) -> str:
+        return f"its coexist policy were {self.policy}"
+
+    def apply(self, pod: Pod) -> Pod:
+        return replace(pod, spec=replace(pod.spec, coexist_policy=self.policy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +200,11 @@ class CoexistPolicy(
             problem = f"an exclusive pod runs on {name_nodes(repelled, nodes)}"
             there = find_pods(repelled, nodes, clashes, _MOST_EVICTED)
             edits = (EvictPods(there),) if there else ()
-            yield Advice(problem, edits, there[:MOST_BLOCKERS], "coexist")
+            yield Advice(problem, edits, there[:MOST_BLOCKERS], kind="coexist")
         if is_exclusive(pod):
             problem = f"the pod is exclusive and others run on {name_nodes(rows, nodes)}"
             blockers = find_pods(rows, nodes, clashes)
-            yield Advice(problem, (SetCoexistPolicy(ANY),), blockers, "coexist")
+            yield Advice(problem, (SetCoexistPolicy(ANY),), blockers, kind="coexist")
 
     def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Pod | None:
         return pod if self._prefers_smallest and is_exclusive(pod) else None

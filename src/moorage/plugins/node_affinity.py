@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from moorage.cluster import Change, Mask, RowFacts, Rows, Scope, View
 from moorage.documents.errors import child, item
 from moorage.framework.advice import Advice, Advise, group_by_failures, name_nodes
-from moorage.framework.edits import AnyEdit, DropNodeRequirement, DropNodeSelector
+from moorage.framework.edits import DropNodeRequirement, DropNodeSelector, Edit
 from moorage.framework.plugin import (
     TEMPLATE_BUT_VOLUMES,
     Filter,
@@ -160,7 +160,7 @@ class NodeAffinity(
         """Yields the expressions of the node selector and of required affinity that fail."""
         rule = pod.spec.node_affinity.required
         selected = _failing_selector(pod, nodes, rows)
-        routes: list[Mapping[AnyEdit, Mask]] = [selected]
+        routes: list[Mapping[Edit, Mask]] = [selected]
         if rule is not None:
             # Terms are alternatives, so each is a way of its own to meet the rule.
             routes = [
@@ -216,11 +216,11 @@ def _usable(preferences: Preferences | Malformed) -> Preferences:
     return preferences
 
 
-def _name_requirement(edit: AnyEdit) -> str:
+def _name_requirement(edit: Edit) -> str:
     return edit.text.removeprefix("it did not select ").removeprefix("it did not require ")
 
 
-def _failing_selector(pod: Pod, nodes: View, rows: NDArray[np.intp]) -> dict[AnyEdit, Mask]:
+def _failing_selector(pod: Pod, nodes: View, rows: NDArray[np.intp]) -> dict[Edit, Mask]:
     return {
         DropNodeSelector(key, value): ~nodes.selected({key: value}, rows)
         for key, value in (pod.spec.node_selector or {}).items()
@@ -229,8 +229,8 @@ def _failing_selector(pod: Pod, nodes: View, rows: NDArray[np.intp]) -> dict[Any
 
 def _failing_term(
     nodes: View, rows: NDArray[np.intp], at: int, term: NodeSelectorTerm
-) -> dict[AnyEdit, Mask]:
-    failing: dict[AnyEdit, Mask] = {}
+) -> dict[Edit, Mask]:
+    failing: dict[Edit, Mask] = {}
     for each in term.match_expressions or ():
         alone = NodeSelectorTerm(match_expressions=(each,))
         failing[DropNodeRequirement(at, each)] = _fails(nodes, rows, alone)

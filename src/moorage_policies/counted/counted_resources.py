@@ -12,10 +12,10 @@ from moorage.plugin import (
     Action,
     Advice,
     Advise,
-    AnyEdit,
     Change,
     Code,
     DecodeError,
+    Edit,
     Filter,
     HandleRegistry,
     Node,
@@ -230,7 +230,7 @@ def advise_on_annotation(pod: Pod, use: PodUse) -> Advice:
     return Advice(f"annotation {use.annotation} is no quantity", _ask(use, None))
 
 
-def _ask(use: PodUse, amount: int | None) -> tuple[AnyEdit, ...]:
+def _ask(use: PodUse, amount: int | None) -> tuple[Edit, ...]:
     """Makes the edit by which the pod requests that much, or nothing, by its annotation."""
     if not use.annotation:
         return ()

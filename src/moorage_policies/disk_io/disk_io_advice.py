@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from moorage.plugin import (
     Advice,
-    AnyEdit,
+    Edit,
     Pod,
     Quantity,
     SetAnnotation,
@@ -39,7 +39,7 @@ def advise_on_disks(
     pod: Pod, asked: Bandwidth | None, nodes: View, rows: RowNumbers
 ) -> Iterator[Advice]:
     """Yields advice about disk bandwidth that is short, or not known."""
-    none: tuple[AnyEdit, ...] = tuple(
+    none: tuple[Edit, ...] = tuple(
         SetAnnotation(key, None) for key in (READ, WRITE, BLOCK_SIZE) if key in pod.annotations
     )
     columns = nodes.extended.columns(DISK_IO)

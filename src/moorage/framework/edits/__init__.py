@@ -27,14 +27,12 @@ from .rule_edits import (
     DropNodeSelector,
     DropPodTerm,
     RaiseMaxSkew,
-    SetCoexistPolicy,
     SoftenSpread,
 )
 
 __all__ = [
     "TROUBLES",
     "AddToleration",
-    "AnyEdit",
     "AskForDevice",
     "DropHostPort",
     "DropNodeName",
@@ -51,7 +49,6 @@ __all__ = [
     "RecoverNodes",
     "RemoveGates",
     "SetAnnotation",
-    "SetCoexistPolicy",
     "SetLabel",
     "SetScheduler",
     "SoftenSpread",
@@ -60,31 +57,8 @@ __all__ = [
     "pod_at",
 ]
 
-AnyEdit = (
-    AddToleration
-    | LowerRequest
-    | DropNodeSelector
-    | DropNodeRequirement
-    | DropNodeName
-    | DropPodTerm
-    | RaiseMaxSkew
-    | SoftenSpread
-    | DropVolume
-    | DropHostPort
-    | SetCoexistPolicy
-    | AskForDevice
-    | SetAnnotation
-    | SetLabel
-    | RemoveGates
-    | SetScheduler
-    | RaisePriority
-    | Uncordon
-    | RecoverNodes
-    | EvictPods
-)
 
-
-def apply_edits(pod: Pod, edits: tuple[AnyEdit, ...]) -> Pod:
+def apply_edits(pod: Pod, edits: tuple[Edit, ...]) -> Pod:
     """Returns the pod after all changes of pods."""
     for edit in edits:
         pod = edit.apply(pod)
