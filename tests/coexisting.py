@@ -8,10 +8,10 @@ from moorage.objects.coexist import (
     ANNOTATION,
     DAEMONSET_AND_STATIC_PODS,
     GROUP,
-    MIRROR,
     NAMESPACE_LABEL,
     TRUSTED,
 )
+from moorage.objects.daemons import MIRROR
 from moorage.objects.decode import from_builtins
 from moorage.objects.pod import Pod
 from moorage.objects.workload import Namespace

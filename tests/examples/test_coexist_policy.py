@@ -11,7 +11,8 @@ import yaml
 from moorage.config import Configuration, FeatureGates, default, load
 from moorage.engine import Engine
 from moorage.framework.profile import known_plugins
-from moorage.objects.coexist import is_exclusive, is_ordinary
+from moorage.objects.coexist import is_exclusive
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.pod import Pod
 from moorage.simulate.loading import load as manifests
 from moorage.simulate.simulation import simulate

@@ -16,10 +16,10 @@ from moorage.objects.coexist import (
     admit,
     conflict,
     is_exclusive,
-    is_ordinary,
     policy_of,
     unknown_policy,
 )
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.pod import Pod
 from tests.builders import pod
 from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static

@@ -23,7 +23,8 @@ from typing import Any
 
 import msgspec
 
-from moorage.objects.coexist import CoexistRefusal, admit, is_exclusive, is_ordinary, is_trusted
+from moorage.objects.coexist import CoexistRefusal, admit, is_exclusive, is_trusted
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.kinds import Object
 from moorage.objects.node import Node
 from moorage.objects.placement_rules import is_tolerated

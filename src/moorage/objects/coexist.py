@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from .daemons import is_ordinary
 from .pod import COEXIST_POLICY, PLACED, Pod
 from .pod_group import GROUP_LABEL
 
@@ -33,10 +34,6 @@ LIMIT_LABEL = "scheduling.moorage.dev/max-exclusive-nodes"
 
 ANY = "Any"
 DAEMONSET_AND_STATIC_PODS = "DaemonsetAndStaticPods"
-
-#: On the mirror pods by which a kubelet shows its static pods. An API server takes it on pods with
-#: a node only, so that no pod can pass for a static one before a scheduler.
-MIRROR = "kubernetes.io/config.mirror"
 
 #: Why a pod does not go with those on a node.
 EXCLUSIVE_THERE = "failed CoexistPolicy: an exclusive pod runs there"
@@ -109,17 +106,6 @@ def as_counted(pod: Pod, *, trusted: bool) -> Pod:
     annotations = {key: value for key, value in pod.annotations.items() if key != ANNOTATION}
     spec = replace(pod.spec, coexist_policy="") if pod.spec.coexist_policy else pod.spec
     return replace(pod, annotations=annotations, spec=spec)
-
-
-def is_daemonset_pod(pod: Pod) -> bool:
-    """Whether a daemonset controls it."""
-    owner = pod.owner
-    return owner is not None and owner.kind == "DaemonSet"
-
-
-def is_ordinary(pod: Pod) -> bool:
-    """Whether it is neither a daemonset's pod nor a static one."""
-    return not (is_daemonset_pod(pod) or MIRROR in pod.annotations)
 
 
 def unknown_policy(pod: Pod) -> str | None:

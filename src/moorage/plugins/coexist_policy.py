@@ -37,14 +37,13 @@ from moorage.objects.coexist import (
     ANY,
     EXCLUSIVE_THERE,
     GROUP,
-    MIRROR,
     OTHERS_THERE,
     conflict,
     group_of,
     is_exclusive,
-    is_ordinary,
     unknown_policy,
 )
+from moorage.objects.daemons import MIRROR, is_ordinary
 from moorage.objects.meta import Wire
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod

@@ -14,6 +14,7 @@ from moorage.embedded.store.object_store import Json
 from moorage.objects import coexist
 from moorage.objects.coexist import CoexistRefusal
 from moorage.objects.container import ports_conflict
+from moorage.objects.daemons import is_static_pod
 from moorage.objects.node import Node
 from moorage.objects.placement_rules import is_tolerated
 from moorage.objects.pod import Pod
@@ -49,9 +50,7 @@ def _refusals(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Coexis
     # Of taints only those that would drive the pod away again count, and never for static pods.
     repelling = [taint for taint in node.taints if taint.effect == "NoExecute"]
     accepted = pod.spec.tolerations or ()
-    if coexist.MIRROR not in pod.annotations and any(
-        not is_tolerated(taint, accepted) for taint in repelling
-    ):
+    if not is_static_pod(pod) and any(not is_tolerated(taint, accepted) for taint in repelling):
         yield _fail("TaintToleration", _TAINTS)
 
 
