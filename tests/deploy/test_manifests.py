@@ -19,9 +19,9 @@ from moorage.config import load
 from moorage.engine.registry import registry
 from moorage.framework.profile import known_plugins
 from moorage.objects import coexist
+from moorage.objects.coexist import PLACED
 from moorage.objects.custom import CustomKind
 from moorage.objects.kinds import KINDS, READ_KINDS
-from moorage.objects.pod import PLACED
 from moorage_policies.counted.counted_args import ConfigMapCapacity
 from moorage_policies.disk_io.disk_io_resource import KIND as DISK_IO
 from tests.programs import need_program

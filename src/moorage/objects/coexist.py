@@ -13,15 +13,18 @@ from dataclasses import dataclass
 import msgspec
 
 from .daemons import is_ordinary
-from .pod import COEXIST_POLICY, PLACED, Pod
+from .pod import Pod
 from .pod_group import GROUP_LABEL
 
 #: Says the same as `spec.coexistPolicy`, which an API server that does not know it drops.
-ANNOTATION = COEXIST_POLICY
+ANNOTATION = "scheduling.moorage.dev/coexist-policy"
+
+#: What a scheduler puts on a pod with a policy when it binds it: the pod's uid.
+PLACED = "scheduling.moorage.dev/placed"
 
 #: On a namespace, with the value TRUSTED: its exclusive pods count as such on whichever way they
 #: came to their node.
-NAMESPACE_LABEL = COEXIST_POLICY
+NAMESPACE_LABEL = ANNOTATION
 TRUSTED = "trusted"
 
 #: Says with which pods of its namespace a pod shares a node all the same: those with the same
@@ -85,12 +88,18 @@ def is_trusted(namespace_labels: Mapping[str, str]) -> bool:
     return namespace_labels.get(NAMESPACE_LABEL) == TRUSTED
 
 
-def is_placed(pod: Pod) -> bool:
-    """Whether a scheduler with the policy bound the pod.
+def stamp_of(pod: Pod) -> dict[str, str]:
+    """Returns what a scheduler with the policy puts on a pod with one when it binds it.
 
     It writes the pod's uid, which nobody knows before the API server has created the pod. So a
     manifest with a node name cannot claim it.
     """
+    says = bool(pod.spec.coexist_policy) or ANNOTATION in pod.annotations
+    return {PLACED: pod.uid} if says else {}
+
+
+def is_placed(pod: Pod) -> bool:
+    """Whether a scheduler with the policy bound the pod."""
     return pod.annotations.get(PLACED) == pod.uid != ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -29,6 +29,7 @@ from moorage.framework.plugin import (
     Sign,
     SignedParts,
 )
+from moorage.framework.stamps import StampPods
 from moorage.framework.status import Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, if_changed, on
@@ -38,9 +39,12 @@ from moorage.objects.coexist import (
     EXCLUSIVE_THERE,
     GROUP,
     OTHERS_THERE,
+    as_counted,
     conflict,
     group_of,
     is_exclusive,
+    is_trusted,
+    stamp_of,
     unknown_policy,
 )
 from moorage.objects.daemons import MIRROR, is_ordinary
@@ -114,6 +118,7 @@ class CoexistPolicy(
     Score[Pod],
     Sign,
     Advise[CoexistStanding],
+    StampPods,
 ):
     """Keeps ordinary pods off nodes with an exclusive pod, and exclusive ones off nodes in use."""
 
@@ -221,6 +226,14 @@ class CoexistPolicy(
         size = min(cpu_milli, _LARGEST_MILLI) + min(memory_milli, _LARGEST_MILLI)
         scores[row.number] = MAX_SCORE - bisect_right(_STEPS, size)
         return UPDATED
+
+    # Pods that have a node
+
+    def stamp(self, pod: Pod) -> Mapping[str, str]:
+        return stamp_of(pod)
+
+    def counts_as(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Pod:
+        return as_counted(pod, trusted=is_trusted(namespace_labels))
 
     # Waking
 
