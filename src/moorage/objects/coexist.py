@@ -8,13 +8,13 @@ up to the caller: what a pod says is kept either way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
 from .daemons import is_ordinary
 from .pod import Pod
 from .pod_group import GROUP_LABEL
+from .pod_refusal import PodRefusal
 
 #: Says the same as `spec.coexistPolicy`, which an API server that does not know it drops.
 ANNOTATION = "scheduling.moorage.dev/coexist-policy"
@@ -146,21 +146,13 @@ def conflict(pod: Pod, present: Pod) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class CoexistRefusal:
-    """Why a pod is not let in, in the two texts that a pod's status has for it."""
-
-    reason: str
-    message: str
-
-
 def admit(
     pod: Pod,
     present: Iterable[Pod],
     *,
     enabled: bool,
     trusts: Callable[[str], bool] = lambda namespace: False,
-) -> CoexistRefusal | None:
+) -> PodRefusal | None:
     """Returns why a kubelet rejects a pod bound to its node, given the pods there; else None."""
     if not enabled:
         return None
@@ -171,4 +163,4 @@ def admit(
         if other.uid != pod.uid and not other.is_finished:
             why = conflict(pod, as_counted(other, trusted=trusts(other.namespace)))
             message = why and f"{why}: {other.key}"
-    return None if message is None else CoexistRefusal("CoexistPolicy", message)
+    return None if message is None else PodRefusal("CoexistPolicy", message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -15,6 +15,7 @@ from moorage.cluster import Change, Counts, Mask, RowFacts, Rows, Scope, View
 from moorage.framework.advice import MOST_BLOCKERS, Advice, Advise, find_pods, name_nodes
 from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.framework.edits import Edit, EvictPods
+from moorage.framework.kubelet_admission import AdmitPods
 from moorage.framework.plugin import (
     INFEASIBLE,
     MAX_SCORE,
@@ -33,6 +34,7 @@ from moorage.framework.stamps import StampPods
 from moorage.framework.status import Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, if_changed, on
+from moorage.objects import coexist
 from moorage.objects.coexist import (
     ANNOTATION,
     ANY,
@@ -51,6 +53,7 @@ from moorage.objects.daemons import MIRROR, is_ordinary
 from moorage.objects.meta import Wire
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
+from moorage.objects.pod_refusal import PodRefusal
 from moorage.objects.resources import CPU, MEMORY
 
 _EXCLUSIVE_THERE = Reason(f"node(s) {EXCLUSIVE_THERE}")
@@ -119,6 +122,7 @@ class CoexistPolicy(
     Sign,
     Advise[CoexistStanding],
     StampPods,
+    AdmitPods,
 ):
     """Keeps ordinary pods off nodes with an exclusive pod, and exclusive ones off nodes in use."""
 
@@ -234,6 +238,10 @@ class CoexistPolicy(
 
     def counts_as(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Pod:
         return as_counted(pod, trusted=is_trusted(namespace_labels))
+
+    @classmethod
+    def admit(cls, pod: Pod, present: Iterable[Pod]) -> PodRefusal | None:
+        return coexist.admit(pod, present, enabled=True)
 
     # Waking
 
