@@ -12,7 +12,7 @@ from tests.docs.pages import DOCS
 
 _NAMES = {metric.name for metric in METRICS} | {*ABSENT}
 # A project of Kubernetes, and the module of the plugin that a page writes.
-_OTHERS = {"scheduler_perf", "moorage_maintenance"}
+_OTHERS = {"scheduler_perf", "moorage_policies", "moorage_maintenance"}
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
