@@ -115,6 +115,8 @@ class PodClass:
 
     def _look_wide(self) -> None:
         """Notes which wide filters have a say on the pod at hand, and which reject some row."""
+        #: What filters had prepared then.
+        self._prepared: dict[KeptAnswer[Any], Any] = {each: each.prepared for each in self._filters}
         wide = [each for each in self._filters if self._is_apart(each) and each.has_say]
         self._wide = wide
         counts = [each.count_rejected() for each in wide]
@@ -198,12 +200,13 @@ class PodClass:
         return unlike
 
     def _take(self, changed: Changed, pod: Pod) -> None:
-        has_turned = False
+        # Another class may have brought answers up to date before, and with them what they watch.
+        has_turned = self._answers_version != self._answers.version
         for answer in self._find_readers(changed.union):
-            before = answer.prepared
             answer.asker = pod
             answer.take(changed)
-            if answer.prepared is not before or answer in self._wide:
+            known = self._prepared.get(answer, answer.prepared)
+            if answer.prepared is not known or answer in self._wide:
                 has_turned = True
         if changed.union & _MEMBERSHIP:
             self._answers.empty_rows.current()
