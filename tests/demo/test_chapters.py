@@ -17,6 +17,7 @@ from moorage.demo.demo_client import DemoPod
 from moorage.demo.resource_chapters import DEVICES, DISKS, EXPLANATION, GPUS, PREEMPTION
 from moorage.demo.workload_chapters import DEPLOYMENT, EXCLUSIVE, GANGS, JOB
 from moorage.engine.explain import Explanation, Suggestion
+from moorage.framework.edits import LowerRequest
 from tests.demo.pretending import Heard, Script, demo, node, pod
 
 NODES = [node(f"{zone}{at}", zone) for zone in "abc" for at in range(3)]
@@ -246,16 +247,11 @@ ADVICE = Suggestion(
     problem="2 nodes were 100m cpu short",
     remedy="it asked for 100m less cpu",
     effect="fits",
-    edits=({"edit": "lowerRequest", "resource": "cpu", "by": 100},),
+    edits=(LowerRequest("cpu", 100),),
     count=2,
     nodes=("a0", "a1"),
 )
-MORE = replace(
-    ADVICE,
-    edits=({"edit": "lowerRequest", "resource": "cpu", "by": 900},),
-    count=3,
-    nodes=("a0", "a1", "b0"),
-)
+MORE = replace(ADVICE, edits=(LowerRequest("cpu", 900),), count=3, nodes=("a0", "a1", "b0"))
 REPORT = pod("report", refusal="0/9 nodes are available: 9 Insufficient cpu")
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from msgspec.structs import replace
 
 from moorage.engine.explain import Explanation, Suggestion
+from moorage.framework.edits import LowerRequest
 
 from .demo_client import load_objects
 from .demo_context import Chapter, CheckFailed, DemoContext
@@ -197,7 +198,7 @@ def _least_change(explanation: Explanation) -> tuple[int, Suggestion]:
     found = []
     for each in explanation.suggestions:
         match each.edits:
-            case ({"edit": "lowerRequest", "resource": "cpu", "by": by},) if each.effect == "fits":
+            case (LowerRequest(resource="cpu", by=by),) if each.effect == "fits":
                 found.append((by, each))
     if not found:
         raise CheckFailed(
