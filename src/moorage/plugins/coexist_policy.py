@@ -30,6 +30,7 @@ from moorage.framework.plugin import (
     Sign,
     SignedParts,
 )
+from moorage.framework.sections import Cell, ShowSection
 from moorage.framework.stamps import StampPods
 from moorage.framework.status import Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
@@ -55,6 +56,8 @@ from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from moorage.objects.pod_refusal import PodRefusal
 from moorage.objects.resources import CPU, MEMORY
+
+from .exclusive_holders import HOLDERS_SECTION, describe_holders
 
 _EXCLUSIVE_THERE = Reason(f"node(s) {EXCLUSIVE_THERE}")
 _OTHERS_THERE = Reason(f"node(s) {OTHERS_THERE}")
@@ -123,6 +126,7 @@ class CoexistPolicy(
     Advise[CoexistStanding],
     StampPods,
     AdmitPods,
+    ShowSection,
 ):
     """Keeps ordinary pods off nodes with an exclusive pod, and exclusive ones off nodes in use."""
 
@@ -134,6 +138,7 @@ class CoexistPolicy(
     scope = Scope.ROW
     signs = SignedParts(annotations=frozenset((ANNOTATION, MIRROR, GROUP)), volumes=False)
     reduces = Reduction.NOTHING
+    section = HOLDERS_SECTION
 
     def __init__(self, args: CoexistPolicyArgs | None = None) -> None:
         self._prefers_smallest = (args or CoexistPolicyArgs()).prefer_smallest_node
@@ -242,6 +247,9 @@ class CoexistPolicy(
     @classmethod
     def admit(cls, pod: Pod, present: Iterable[Pod]) -> PodRefusal | None:
         return coexist.admit(pod, present, enabled=True)
+
+    def section_rows(self, nodes: View) -> Iterator[tuple[Cell, ...]]:
+        return describe_holders(nodes)
 
     # Waking
 
