@@ -32,6 +32,7 @@ from moorage.framework.edits import (
     SetAnnotation,
     SetLabel,
 )
+from moorage.framework.kubelet_admission import AdmitPods
 from moorage.framework.plugin import (
     MAX_SCORE,
     TEMPLATE,
@@ -68,7 +69,9 @@ from moorage.framework.plugin import (
     rescore_row,
 )
 from moorage.framework.profile import Profile
+from moorage.framework.sections import Cell, Section, ShowSection
 from moorage.framework.series import Series, counter, gauge, histogram
+from moorage.framework.stamps import StampPods
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, if_changed, on
@@ -77,6 +80,7 @@ from moorage.objects.meta import Wire
 from moorage.objects.node import Node
 from moorage.objects.node_selector import parse_int64
 from moorage.objects.pod import Pod
+from moorage.objects.pod_refusal import PodRefusal
 from moorage.objects.pod_spec import PodSpec
 from moorage.objects.quantity import Quantity
 from moorage.objects.selector import Labels
@@ -89,9 +93,11 @@ __all__ = [
     "UNSIGNABLE",
     "Action",
     "Admission",
+    "AdmitPods",
     "Advice",
     "Advise",
     "Bind",
+    "Cell",
     "Change",
     "Code",
     "ConfigError",
@@ -124,6 +130,7 @@ __all__ = [
     "Permit",
     "Plugin",
     "Pod",
+    "PodRefusal",
     "PodSpec",
     "PostBind",
     "PostFilter",
@@ -148,11 +155,14 @@ __all__ = [
     "Scope",
     "Score",
     "Scores",
+    "Section",
     "Series",
     "SetAnnotation",
     "SetLabel",
+    "ShowSection",
     "Sign",
     "SignedParts",
+    "StampPods",
     "Topics",
     "UndeclaredFact",
     "Verdict",

@@ -15,8 +15,6 @@ from .plugin import Plugin
 from .plugin_fence import PluginFence, expect, make_plugin_error
 from .profile import Profile, once_per_profile
 
-Annotations = Mapping[str, str]
-
 
 class StampPods(Plugin):
     """Marks the pods that are bound with the plugin's consent, and says how others count.
@@ -26,23 +24,23 @@ class StampPods(Plugin):
     """
 
     @abstractmethod
-    def stamp(self, pod: Pod) -> Annotations:
+    def stamp(self, pod: Pod) -> Mapping[str, str]:
         """Returns the annotations that the pod gets with its node; empty if it needs no mark.
 
         What no one knows before the pod exists, such as its uid, cannot be forged in a manifest.
         """
 
     @abstractmethod
-    def counts_as(self, pod: Pod, namespace_labels: Annotations) -> Pod:
+    def counts_as(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Pod:
         """Returns a pod that came to its node without the mark as other pods must see it."""
 
 
-def has_stamp(pod: Pod, stamp: Annotations) -> bool:
+def has_stamp(pod: Pod, stamp: Mapping[str, str]) -> bool:
     """Whether a pod has the annotations of a stamp."""
     return all(pod.annotations.get(key) == value for key, value in stamp.items())
 
 
-def ask_stamp(plugin: StampPods, pod: Pod) -> Annotations:
+def ask_stamp(plugin: StampPods, pod: Pod) -> Mapping[str, str]:
     """Returns the annotations by which the plugin marks a pod."""
     try:
         stamp = plugin.stamp(pod)
@@ -52,7 +50,7 @@ def ask_stamp(plugin: StampPods, pod: Pod) -> Annotations:
         raise make_plugin_error('asking plugin "{}" for a stamp', plugin, error) from error
 
 
-def ask_counts_as(plugin: StampPods, pod: Pod, namespace_labels: Annotations) -> Pod:
+def ask_counts_as(plugin: StampPods, pod: Pod, namespace_labels: Mapping[str, str]) -> Pod:
     """Returns how a pod counts that came without the mark of the plugin."""
     with PluginFence('asking plugin "{}" how a pod counts', plugin):
         seen = plugin.counts_as(pod, namespace_labels)
