@@ -83,11 +83,14 @@ from moorage.objects.pod import Pod
 from moorage.objects.pod_refusal import PodRefusal
 from moorage.objects.pod_spec import PodSpec
 from moorage.objects.quantity import Quantity
+from moorage.objects.resources import CPU, MEMORY, native
 from moorage.objects.selector import Labels
 
 __all__ = [
     "ABSENT",
+    "CPU",
     "MAX_SCORE",
+    "MEMORY",
     "POOL",
     "TEMPLATE",
     "UNSIGNABLE",
@@ -178,6 +181,7 @@ __all__ = [
     "if_changed",
     "item",
     "name_nodes",
+    "native",
     "near_misses",
     "normalize_scores",
     "on",

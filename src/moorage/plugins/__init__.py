@@ -12,7 +12,6 @@ from .dynamic_resources.dynamic_resources import DynamicResources
 from .exclusive_node_limits import ExclusiveNodeLimits
 from .gang_protection import GangProtection
 from .gpu_aware import GPUAware
-from .gpu_fragmentation import GPUFragmentation
 from .image_locality import ImageLocality
 from .inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from .node_affinity import NodeAffinity
@@ -58,7 +57,6 @@ BUILTIN: tuple[type[Plugin], ...] = (
     GangProtection,
     GPUAware,
     ExclusiveNodeLimits,
-    GPUFragmentation,
 )
 
 #: The same by name.
