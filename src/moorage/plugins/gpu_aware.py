@@ -35,7 +35,7 @@ from moorage.objects.pod import Pod
 from moorage.objects.quantity import Quantity
 from moorage.objects.resources import CPU, MEMORY, format_amount, native
 
-from .claimed_gpus import ClaimedGPUs
+from .claimed_gpus import ClaimedGPUs, Figures
 from .gpu_aware_args import GPUAwareArgs, repository
 from .gpu_classes import GPUClasses
 from .gpu_use import GPUS, LEARNED_FIGURES, GPUUseHandle
@@ -226,14 +226,13 @@ class GPUAware(
         each = np.minimum(-(-used // np.maximum(gpus, 1)), _MOST_RESERVED)
         return np.where(gpus > 0, each, reserved)
 
-    def _count_claimed(self, nodes: View) -> ClaimedGPUs | None:
+    def _count_claimed(self, nodes: View) -> Figures | None:
         if self._claimed is None or self._classes is None:
             return None
         # In a what-if, the claims and pods are those of the cluster.
         known = nodes if self._nodes is None else self._nodes
         classes = (each.name for each in self._classes.find(known))
-        self._claimed.count(known, known.changes, classes)
-        return self._claimed
+        return self._claimed.count(known, classes)
 
     def _has_gpu_limit(self, pod: Pod) -> bool:
         return self._count_gpus(pod) > 0
