@@ -69,7 +69,7 @@ from moorage.framework.plugin import (
     rescore_row,
 )
 from moorage.framework.profile import Profile
-from moorage.framework.sections import Cell, Section, ShowSection
+from moorage.framework.sections import Cell, Section, ShowFigures, ShowSection
 from moorage.framework.series import Series, counter, gauge, histogram
 from moorage.framework.stamps import StampPods
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
@@ -162,6 +162,7 @@ __all__ = [
     "Series",
     "SetAnnotation",
     "SetLabel",
+    "ShowFigures",
     "ShowSection",
     "Sign",
     "SignedParts",

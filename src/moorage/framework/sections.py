@@ -1,14 +1,19 @@
-"""What plugins show on the page: tables for people. They influence no decision."""
+"""What plugins show people: tables on the page, and figures at /metrics.
+
+Nothing of it influences a decision.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from moorage.cluster import View
+from moorage.objects.pod import Pod
 
 from .plugin import Plugin
+from .series import Series
 
 #: A text, a number, or amounts by resource, in native units.
 Cell = str | int | dict[str, int]
@@ -39,4 +44,16 @@ class ShowSection(Plugin):
         """Returns the rows, the most important first: a cell for each head, the first a name.
 
         The nodes show everything. Only so many rows are taken as are shown, so yield them.
+        """
+
+
+class ShowFigures(Plugin):
+    """Shows figures of the cluster at /metrics, which are the same for all profiles."""
+
+    @abstractmethod
+    def figures(self, nodes: View, waiting: Iterable[Pod]) -> Iterator[Series | None]:
+        """Yields counters and gauges, made for this answer.
+
+        The nodes show everything; `waiting` are the pods in the queue. Between pods or nodes, if
+        there are many, yield None every millisecond or two: then decisions go on.
         """

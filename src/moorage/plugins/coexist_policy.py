@@ -30,7 +30,8 @@ from moorage.framework.plugin import (
     Sign,
     SignedParts,
 )
-from moorage.framework.sections import Cell, ShowSection
+from moorage.framework.sections import Cell, ShowFigures, ShowSection
+from moorage.framework.series import Series
 from moorage.framework.stamps import StampPods
 from moorage.framework.status import Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
@@ -57,7 +58,7 @@ from moorage.objects.pod import Pod
 from moorage.objects.pod_refusal import PodRefusal
 from moorage.objects.resources import CPU, MEMORY
 
-from .exclusive_holders import HOLDERS_SECTION, describe_holders
+from .exclusive_holders import HOLDERS_SECTION, describe_holders, measure_holders
 
 _EXCLUSIVE_THERE = Reason(f"node(s) {EXCLUSIVE_THERE}")
 _OTHERS_THERE = Reason(f"node(s) {OTHERS_THERE}")
@@ -127,6 +128,7 @@ class CoexistPolicy(
     StampPods,
     AdmitPods,
     ShowSection,
+    ShowFigures,
 ):
     """Keeps ordinary pods off nodes with an exclusive pod, and exclusive ones off nodes in use."""
 
@@ -250,6 +252,9 @@ class CoexistPolicy(
 
     def section_rows(self, nodes: View) -> Iterator[tuple[Cell, ...]]:
         return describe_holders(nodes)
+
+    def figures(self, nodes: View, waiting: Iterable[Pod]) -> Iterator[Series | None]:
+        return measure_holders(nodes, waiting)
 
     # Waking
 
