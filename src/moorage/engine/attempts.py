@@ -24,7 +24,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.stamps import find_stamp
 from moorage.framework.status import Code, PluginError, Rejected
 from moorage.framework.victim_units import count_disruptions
-from moorage.objects.pod import Pod
+from moorage.objects.pod import NO_STAMP, Pod
 from moorage.queue import Entity, FailedAttempt, Gang, Queue, SharedFailure
 from moorage.queue.object_events import ASSIGNED_POD_DELETE
 
@@ -372,7 +372,7 @@ class Attempts:
     def _bind(self, placed: Placement) -> None:
         placed.state = _BINDING
         ref = PodRef.to(placed.pod)
-        stamp = find_stamp(placed.profile, placed.pod) if placed.pod.annotations else {}
+        stamp = find_stamp(placed.profile, placed.pod) if placed.pod.annotations else NO_STAMP
         bind = BindPod(ref, placed.node_name, placed.profile.name, stamp)
         for each in self._binders:
             if each.concerns(placed.pod.spec):

@@ -199,12 +199,14 @@ class Intake:
 
     def _see(self, pod: Pod) -> Pod:
         """Returns a placed pod as other pods must see it, by the stamps that it has."""
-        seen, known = pod, self._cluster.pod(pod.uid)
-        self._around.pop(pod.uid, None)
+        seen = pod
+        if self._around:
+            self._around.pop(pod.uid, None)
         for plugin in self._stamping:
             stamp = ask_stamp(plugin, pod)
-            if has_stamp(pod, stamp):
+            if not stamp or has_stamp(pod, stamp):
                 continue
+            known = self._cluster.pod(pod.uid)
             if known is not None and known.node_name == pod.node_name and has_stamp(known, stamp):
                 # We bound it, whatever became of the annotations that say so.
                 seen = seen.on(pod.node_name, stamp)

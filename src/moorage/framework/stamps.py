@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 
-from moorage.objects.pod import Pod
+from moorage.objects.pod import NO_STAMP, Pod
 
 from .plugin import Plugin
 from .plugin_fence import PluginFence, expect, make_plugin_error
-from .profile import Profile, once_per_profile
+from .profile import Profile
 
 
 class StampPods(Plugin):
@@ -44,7 +44,8 @@ def ask_stamp(plugin: StampPods, pod: Pod) -> Mapping[str, str]:
     """Returns the annotations by which the plugin marks a pod."""
     try:
         stamp = plugin.stamp(pod)
-        expect(stamp, Mapping)
+        if type(stamp) is not dict:
+            expect(stamp, Mapping)
         return stamp
     except Exception as error:
         raise make_plugin_error('asking plugin "{}" for a stamp', plugin, error) from error
@@ -64,14 +65,21 @@ def find_stamping(profiles: Iterable[Profile]) -> tuple[StampPods, ...]:
     return tuple(found.values())
 
 
-def find_stamp(profile: Profile, pod: Pod) -> dict[str, str]:
+def find_stamp(profile: Profile, pod: Pod) -> Mapping[str, str]:
     """Returns all annotations that a pod gets with its node in a profile."""
-    stamp: dict[str, str] = {}
+    found: Mapping[str, str] = NO_STAMP
     for plugin in _find_own(profile):
-        stamp.update(ask_stamp(plugin, pod))
-    return stamp
+        stamp = ask_stamp(plugin, pod)
+        if stamp:
+            found = {**found, **stamp}
+    return found
 
 
-@once_per_profile
 def _find_own(profile: Profile) -> tuple[StampPods, ...]:
-    return tuple(each for each in profile.plugins.values() if isinstance(each, StampPods))
+    """Returns the plugins of a profile that stamp pods."""
+    known: tuple[StampPods, ...] | None = profile.findings.get(StampPods)
+    if known is None:
+        plugins = profile.plugins.values()
+        known = tuple(each for each in plugins if isinstance(each, StampPods))
+        profile.findings[StampPods] = known
+    return known

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from .daemons import is_ordinary
-from .pod import Pod
+from .pod import NO_STAMP, Pod
 from .pod_group import GROUP_LABEL
 from .pod_refusal import PodRefusal
 
@@ -88,14 +88,15 @@ def is_trusted(namespace_labels: Mapping[str, str]) -> bool:
     return namespace_labels.get(NAMESPACE_LABEL) == TRUSTED
 
 
-def stamp_of(pod: Pod) -> dict[str, str]:
+def stamp_of(pod: Pod) -> Mapping[str, str]:
     """Returns what a scheduler with the policy puts on a pod with one when it binds it.
 
     It writes the pod's uid, which nobody knows before the API server has created the pod. So a
     manifest with a node name cannot claim it.
     """
-    says = bool(pod.spec.coexist_policy) or ANNOTATION in pod.annotations
-    return {PLACED: pod.uid} if says else {}
+    if pod.spec.coexist_policy or ANNOTATION in pod.annotations:
+        return {PLACED: pod.uid}
+    return NO_STAMP
 
 
 def is_placed(pod: Pod) -> bool:
