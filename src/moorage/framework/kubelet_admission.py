@@ -19,6 +19,14 @@ class AdmitPods(Plugin):
     def admit(cls, pod: Pod, present: Iterable[Pod]) -> PodRefusal | None:
         """Returns why a pod cannot run beside those that are present; None admits it."""
 
+    @classmethod
+    def in_the_way(cls, pod: Pod, present: Iterable[Pod]) -> Iterable[Pod]:
+        """Returns which pods must leave a node for a pod that shares it with few or none.
+
+        `moorage fit` shows which evictions would free nodes for it. Priorities do not count.
+        """
+        return ()
+
 
 def find_admissions(registry: Registry) -> Mapping[str, Admit]:
     """Returns how kubelets admit pods by the policies that there are, by name."""

@@ -250,6 +250,10 @@ class CoexistPolicy(
     def admit(cls, pod: Pod, present: Iterable[Pod]) -> PodRefusal | None:
         return coexist.admit(pod, present, enabled=True)
 
+    @classmethod
+    def in_the_way(cls, pod: Pod, present: Iterable[Pod]) -> Iterable[Pod]:
+        return [each for each in present if conflict(pod, each)] if is_exclusive(pod) else ()
+
     def section_rows(self, nodes: View) -> Iterator[tuple[Cell, ...]]:
         return describe_holders(nodes)
 
