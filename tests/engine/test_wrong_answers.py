@@ -524,8 +524,6 @@ def plugin_with(**attributes: Any) -> type[Plugin]:
         ({"reads": None}, "reads is None, expected Change"),
         ({"scope": "row"}, "scope is 'row', expected Scope"),
         ({"reduces": True}, "reduces is True, expected Reduction"),
-        ({"reads_figures_only": None}, "reads_figures_only is None, expected bool"),
-        ({"is_steady": 1}, "is_steady is 1, expected bool"),
         ({"signs": 1}, "signs is 1, expected SignedParts or None"),
         ({"__hash__": None}, "TypeError: unhashable type: 'Wrong'"),
         ({"create": classmethod(lambda *given: None)}, "returned NoneType, expected Wrong"),

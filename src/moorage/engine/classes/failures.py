@@ -368,7 +368,7 @@ class Failures:
 
 def _is_fixed(plugin: Plugin) -> bool:
     """Whether a plugin watches the same for all pods, and never changes its stance."""
-    return plugin.is_steady and getattr(plugin.watch, "__func__", None) is Plugin.watch
+    return plugin.scope is Scope.ROW and getattr(plugin.watch, "__func__", None) is Plugin.watch
 
 
 def _choose_rows(changed: Changed, kinds: int) -> NDArray[np.intp]:
