@@ -14,9 +14,7 @@ from moorage_hardware_generation import (
 
 from moorage import testing
 from moorage.cluster import Cluster
-from moorage.framework.status import Code, Rejected
-from moorage.objects.node import Node
-from moorage.objects.pod import Pod
+from moorage.plugin import Code, Node, Pod, Rejected
 
 LABEL = "hardware.example.com/generation"
 UNKNOWN = "node(s) have no hardware generation"
@@ -82,9 +80,10 @@ def test_scores_the_newest_highest() -> None:
     assert scores.tolist() == [100, 50, 0, 0]
 
 
-def test_does_not_score_when_no_node_has_the_label() -> None:
-    nodes = cluster({"plain": None}).nodes
-    assert PLUGIN.pre_score(pod(), nodes, nodes.rows) is None
+def test_prefers_no_node_when_none_has_the_label() -> None:
+    nodes = cluster({"plain": None, "other": None}).nodes
+    scores = PLUGIN.normalize(pod(), PLUGIN.score(pod(), nodes, nodes.rows))
+    assert scores.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("generation", ["-5", "9223372036854775807"])
