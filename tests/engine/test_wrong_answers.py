@@ -287,7 +287,6 @@ POINTS: Mapping[str, Point] = {
         SIGNED,
         says="filter",
     ),
-    "sees": Point("sees", (Filter, Sign), (), {**SIGNED, "filter": accept}, says="sees"),
     "recheck": Point("recheck", (Filter, Sign), (), {**ROW, "filter": accept}, says="filter"),
     "watch": Point("watch", (Filter, Sign), (), {**ROW, "filter": accept}, says="watches"),
     "sign": Point("sign", (Filter, Sign), (), {"filter": accept}, says="signature"),
