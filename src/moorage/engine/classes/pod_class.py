@@ -8,22 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Cluster, Mask
+from moorage.cluster import Mask
 from moorage.cluster.changes import Change
 from moorage.cluster.row_view import EVERYTHING, Changed, LogReader
+from moorage.engine.cycle import Window
 from moorage.framework.attempt import Failed, PreFiltered, Scored
+from moorage.framework.nominated import find_refused_by_nominated
 from moorage.framework.observe import FILTER, SCORE, PointTimer
 from moorage.framework.plugin import Plugin
 from moorage.framework.points import pre_filter_again
-from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 
-from .answers import Answers, FilterAnswer, KeptAnswer, Unserved
+from .answers import Answers, FilterAnswer, K, KeptAnswer, ScoreAnswer, Unserved
 from .failure import Failure, is_row_local
-from .ranking import Column, Ranking, Turns
+from .ranking import Column, Ranking
 from .relative_scores import RelativeScores, is_kept
 from .signature import Asks
-from .statistics import Flush, Statistics
+from .statistics import Flush
 
 # A plain integer, because combining flags of an enum takes many times as long.
 _MEMBERSHIP = int(Change.MEMBERSHIP)
@@ -50,19 +51,9 @@ class PodClass:
     from pod to pod. These are the wide filters and the relative scores; they are not in the sum.
     """
 
-    def __init__(
-        self,
-        profile: Profile,
-        pod: Pod,
-        cluster: Cluster,
-        statistics: Statistics,
-        answers: Answers,
-        asks: Asks,
-    ) -> None:
-        self.profile = profile
-        self._statistics = statistics
-        self._cluster = cluster
-        self.nodes = nodes = cluster.nodes
+    def __init__(self, answers: Answers, pod: Pod, asks: Asks) -> None:
+        self.profile = profile = answers.profile
+        self.nodes = nodes = answers.nodes
         self._answers = answers
         #: The pod that was decided last, and what plugins are asked about it.
         self.pod, self.asks = pod, asks
@@ -71,14 +62,14 @@ class PodClass:
         # Why such pods fit nowhere; None if that is not known.
         self._failure: Failure | None = None
         #: Where in the log of changes the answers are up to date.
-        self.reader = LogReader(cluster.changes)
+        self.reader = LogReader(answers.cluster.changes)
         self._labels_version = nodes.labels_version
         #: The answers of all filters, and of pre-filters without a filter, in their order.
         self._filters: list[FilterAnswer] = []
         self._pre_filtered: PreFiltered | None = None
         with PointTimer(profile.observer, FILTER, profile.name):
             self._find_filters()
-        self.relative = RelativeScores(profile, cluster)
+        self.relative = RelativeScores(profile, answers.cluster)
         with PointTimer(profile.observer, SCORE, profile.name):
             self._columns = list(self._find_columns())
         narrow = [each for each in self._filters if not self._is_apart(each)]
@@ -96,19 +87,20 @@ class PodClass:
     # Asking
 
     def _find_filters(self) -> None:
-        profile, find = self.profile, self._answers.find_filter
-        filters = frozenset[Plugin](profile.filter)
-        doors = [each for each in profile.pre_filter if each not in filters]
-        for plugin in (*doors, *profile.filter):
-            ask = self.asks.parts.get(plugin)
-            self._filters.append(find(plugin, ask, self.pod, is_filter=plugin in filters))
+        filters = frozenset[Plugin](self.profile.filter)
+        doors = [each for each in self.profile.pre_filter if each not in filters]
+        self._filters += [
+            self._find(FilterAnswer, plugin) for plugin in (*doors, *self.profile.filter)
+        ]
         self._look_wide()
+
+    def _find(self, kind: type[K], plugin: Plugin) -> K:
+        return self._answers.find(kind, plugin, self.asks.parts.get(plugin), self.pod)
 
     def _find_columns(self) -> Iterator[Column]:
         for plugin, weight in self.profile.score:
             if is_kept(plugin) and plugin not in self.asks.own:
-                ask = self.asks.parts.get(plugin)
-                yield Column(self._answers.find_score(plugin, ask, self.pod), weight)
+                yield Column(self._find(ScoreAnswer, plugin), weight)
             else:
                 self.relative.add(plugin, weight, self.pod)
 
@@ -131,7 +123,6 @@ class PodClass:
 
     def _note_kinds(self) -> None:
         self._answers_version = self._answers.version
-        self._failure = None
         #: The answers that changes of some kinds may alter.
         self._by_union: dict[int, Sequence[KeptAnswer[Any]]] = {}
 
@@ -158,7 +149,8 @@ class PodClass:
     def size(self) -> int:
         """Returns how many bytes the class takes, at most, if no answer is shared."""
         per_row = _ROW_BYTES + _FILTER_BYTES * len(self._filters)
-        per_row += _SCORE_BYTES * len(self._columns) + _WIDE_BYTES * len(self._wide)
+        per_row += _SCORE_BYTES * len(self._columns)
+        per_row += _WIDE_BYTES * sum(each.is_wide for each in self._filters)
         return _BYTES + per_row * self.ranking.size
 
     # Refreshing
@@ -180,7 +172,7 @@ class PodClass:
             self._look_wide()
         changed = self.reader.read()
         if changed is None:
-            self._statistics.flushes[Flush.BEHIND] += 1
+            self._answers.statistics.flushes[Flush.BEHIND] += 1
             changed = EVERYTHING
         union = changed.union
         if union:
@@ -194,8 +186,7 @@ class PodClass:
         unlike = [plugin for plugin, ask in asks.own.items() if ask != before.own.get(plugin)]
         for at, answer in enumerate(self._filters):
             if answer.plugin in unlike:
-                ask = asks.own[answer.plugin]
-                self._filters[at] = self._answers.find_filter(answer.plugin, ask, self.pod)
+                self._filters[at] = self._find(FilterAnswer, answer.plugin)
         self._note_kinds()
         self._look_wide()
         return unlike
@@ -214,7 +205,7 @@ class PodClass:
         if changed.union & _MEMBERSHIP:
             self._answers.empty_rows.current()
             has_turned = True
-        if is_checked(self._cluster.changes.generation):
+        if is_checked(self._answers.cluster.changes.generation):
             self._check()
             has_turned = True
         if has_turned:
@@ -233,11 +224,6 @@ class PodClass:
                 each.renew()
 
     # What such pods are like
-
-    @property
-    def has_own_totals(self) -> bool:
-        """Returns whether the total of a row depends on no other rows."""
-        return not self.relative.has_active
 
     @property
     def is_narrow(self) -> bool:
@@ -265,10 +251,6 @@ class PodClass:
             known = self._pre_filtered = PreFiltered(prepared, frozenset(skipped))
         return known
 
-    def count_wide(self) -> int:
-        """Returns how many wide filters have a say on the pod at hand."""
-        return len(self._wide)
-
     def prepare_for(self, pod: Pod) -> PreFiltered:
         """Returns what is prepared for a pod of the class, which may have volumes of its own.
 
@@ -285,21 +267,25 @@ class PodClass:
 
     # Where they fit
 
-    @property
-    def is_rejected(self) -> bool:
-        """Returns whether a wide filter rejects some row."""
-        return bool(self._rejecting)
-
-    def list_feasible(self, among: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
-        """Returns the rows where such a pod fits, or those of some, without nominated pods."""
+    def list_feasible(self, pod: Pod, among: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+        """Returns the rows where a pod fits, or those of some, with regard to nominated pods."""
         rejections = [each.values for each in self._rejecting]
         if among is None and not rejections:
-            return self.ranking.list_fitting()
-        fits: Mask = self.keys > 0 if among is None else self.keys[among] > 0
-        for rejected in rejections:
-            fits &= ~(rejected if among is None else rejected[among])
-        rows = fits.nonzero()[0]
-        return rows if among is None else among[rows]
+            rows = self.ranking.list_fitting()
+        else:
+            fits: Mask = self.keys > 0 if among is None else self.keys[among] > 0
+            for rejected in rejections:
+                fits &= ~(rejected if among is None else rejected[among])
+            rows = fits.nonzero()[0] if among is None else among[fits]
+        return self._without_crowded(pod, rows) if self.nodes.nominations.are_there else rows
+
+    def _without_crowded(self, pod: Pod, feasible: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Returns the feasible rows where the pod also fits beside the pods nominated to them."""
+        prepared = self.prepare_for(pod)
+        crowded = find_refused_by_nominated(self.profile, pod, prepared, self.nodes, feasible)
+        refused = np.zeros(len(self.nodes.alive), np.bool_)
+        refused[crowded] = True
+        return feasible[~refused[feasible]]
 
     def fits(self, row: int) -> bool:
         """Returns whether such a pod fits on a node, without nominated pods."""
@@ -323,15 +309,26 @@ class PodClass:
 
     # The best row
 
-    def rank(self, turns: Turns) -> None:
-        """Makes sure that rows are ranked by the present answers, in a visit order."""
-        self.ranking.sum(turns)
+    def rank(self, start: int) -> None:
+        """Ranks the rows by the present answers, equals in the visit order from a start."""
+        self.ranking.sum(self._answers.find_turns(start))
 
-    def best(self) -> int | None:
-        """Returns the best row, if the sum alone says where such pods fit and which is the best."""
-        return self.ranking.best()
+    def choose(self, pod: Pod, window: Window) -> tuple[bool, int | None]:
+        """Returns whether the sum alone says which row is the best, and that row, if any."""
+        if self.fits_nowhere:
+            return False, None
+        self.rank(window.start)
+        is_ranked = not self.relative.has_active and not self.nodes.nominations.are_there
+        is_ranked = is_ranked and not self._rejecting
+        if is_ranked and window.rows is None:
+            return is_ranked, self.ranking.best()
+        feasible = self.list_feasible(pod, window.rows)
+        if len(feasible) <= 1:
+            return is_ranked, feasible.item(0) if len(feasible) else None
+        with PointTimer(self.profile.observer, SCORE, self.profile.name):
+            return is_ranked, self._best_of(pod, feasible)
 
-    def best_of(self, pod: Pod, feasible: NDArray[np.intp]) -> int:
+    def _best_of(self, pod: Pod, feasible: NDArray[np.intp]) -> int:
         """Returns the best of some rows where the pod fits, of which there are at least two."""
         added = None
         if self.relative.has_active:
