@@ -193,7 +193,5 @@ def test_nothing_else_reads_the_log() -> None:
 
     assert reading == {
         "cluster/row_view.py",
-        # The log of devices, by slice.
-        "plugins/dynamic_resources/device_counts.py",
         "testing/laws.py",
     }

@@ -38,8 +38,8 @@ _LEDGERS = tuple(Change(1 << at) for at in range(62) if Change.LEDGERS >> at & 1
 _OF_RESOURCES = "resources resource resources_version"
 
 _OF_DEVICES = """
-    device_groups choose
-    devices.find devices.groups devices.log devices.pools devices.reading devices.scored_resources
+    device_groups choose changes
+    devices.find devices.groups devices.pools devices.reading devices.scored_resources
     devices.slices devices.taint_rules devices.today devices.use
 """
 

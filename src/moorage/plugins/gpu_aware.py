@@ -35,7 +35,7 @@ from moorage.objects.pod import Pod
 from moorage.objects.quantity import Quantity
 from moorage.objects.resources import CPU, MEMORY, format_amount, native
 
-from .claimed_gpus import ClaimedGPUs
+from .claimed_gpus import ClaimedGPUs, Figures
 from .gpu_aware_args import GPUAwareArgs, repository
 from .gpu_classes import GPUClasses
 from .gpu_use import GPUS, LEARNED_FIGURES, GPUUseHandle
@@ -199,7 +199,7 @@ class GPUAware(
         for at in prepared.places(nodes):
             free_gpus += np.clip(nodes.allocatable[at][rows] - nodes.requested[at][rows], 0, None)
         if self._classes is not None:
-            free_gpus += self._classes.count_free(nodes, rows)
+            free_gpus += self._classes.count_free(self._see(nodes), rows)
         # More would not fit a column when multiplied, and no node has as many.
         np.minimum(free_gpus, _MOST_GPUS, out=free_gpus)
         reached = nodes.nothing(rows)
@@ -226,14 +226,16 @@ class GPUAware(
         each = np.minimum(-(-used // np.maximum(gpus, 1)), _MOST_RESERVED)
         return np.where(gpus > 0, each, reserved)
 
-    def _count_claimed(self, nodes: View) -> ClaimedGPUs | None:
+    def _count_claimed(self, nodes: View) -> Figures | None:
         if self._claimed is None or self._classes is None:
             return None
-        # In a what-if, the claims and pods are those of the cluster.
-        known = nodes if self._nodes is None else self._nodes
+        known = self._see(nodes)
         classes = (each.name for each in self._classes.find(known))
-        self._claimed.count(known, known.changes, classes)
-        return self._claimed
+        return self._claimed.count(known, classes)
+
+    def _see(self, nodes: View) -> View:
+        """Returns the rows as they are: in a what-if, devices and claims stay."""
+        return nodes if self._nodes is None else self._nodes
 
     def _has_gpu_limit(self, pod: Pod) -> bool:
         return self._count_gpus(pod) > 0
@@ -353,7 +355,7 @@ class GPUAware(
     def _with_gpus(self, names: GPUNames, nodes: View, rows: Rows) -> Mask:
         found = nodes.nothing(rows)
         if self._classes is not None:
-            found |= self._classes.rows_with_some(nodes, rows)
+            found |= self._classes.rows_with_some(self._see(nodes), rows)
         if self._remembers:
             return found | self._find_remembered(names, nodes, rows)
         for at in names.places(nodes):
@@ -374,7 +376,7 @@ class GPUAware(
             return True
         if self._classes is None:
             return False
-        return bool(self._classes.rows_with_some(nodes, np.array([row.number]))[0])
+        return bool(self._classes.rows_with_some(self._see(nodes), np.array([row.number]))[0])
 
     def _has_gpus(self, node: Node) -> bool:
         least = 0 if self._remembers else 1

@@ -268,7 +268,8 @@ class NodeResourcesFit(
             load = None if at is None else by_column.get(at)
             behind = prepared.classes.get(name)
             if behind is not None:
-                there, used = self._device_counts.count(behind, nodes, rows)
+                known = nodes if self._nodes is None else self._nodes
+                there, used = self._device_counts.count(behind, known, rows)
                 own = np.zeros_like(there) if load is None else load.capacity
                 requested = np.zeros_like(there) if load is None else load.requested
                 there = np.where(own > 0, own, there)
