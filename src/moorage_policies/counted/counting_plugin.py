@@ -32,8 +32,6 @@ _NONE = Change.NONE
 class CountingPlugin(Sign):
     """Compares what pods ask for with what is left of things that a configuration counts."""
 
-    is_steady = True
-
     def __init__(
         self,
         settings: Iterable[CountedResource | CountedPool],

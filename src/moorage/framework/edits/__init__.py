@@ -27,6 +27,7 @@ from .rule_edits import (
     DropNodeSelector,
     DropPodTerm,
     RaiseMaxSkew,
+    SetNodeSelector,
     SoftenSpread,
 )
 
@@ -50,6 +51,7 @@ __all__ = [
     "RemoveGates",
     "SetAnnotation",
     "SetLabel",
+    "SetNodeSelector",
     "SetScheduler",
     "SoftenSpread",
     "Uncordon",
