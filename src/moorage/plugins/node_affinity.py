@@ -12,7 +12,6 @@ from moorage.documents.errors import child, item
 from moorage.framework.advice import Advice, Advise, group_by_failures, name_nodes
 from moorage.framework.edits import AnyEdit, DropNodeRequirement, DropNodeSelector
 from moorage.framework.plugin import (
-    TEMPLATE_BUT_VOLUMES,
     Filter,
     Narrowed,
     PreFilter,
@@ -96,7 +95,6 @@ class NodeAffinity(
     Args = NodeAffinityArgs
     reads = Change.LABELS | Change.MEMBERSHIP
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.LARGEST
 
     def __init__(self, args: NodeAffinityArgs | None = None) -> None:
