@@ -237,7 +237,7 @@ FIGURES = (
         99,
         lambda house: house.find_thresholds(_DECIDING_PACKAGES),
     ),
-    Figure("declarations of a plugin", 6, 13, House.find_declarations),
+    Figure("declarations of a plugin", 6, 8, House.find_declarations),
     Figure("members that reading labels shows", 15, 15, lambda _: find_reachable()),
     Figure(
         "writers among them", 0, 0, lambda _: [each for each in find_reachable() if each in WRITERS]
