@@ -82,9 +82,7 @@ class KeptAnswer(RowView[S]):
         #: Its values by the figures of a row; None if it reads more than these.
         self._known: dict[Figures, Any] | None = None
         self._labels_version = nodes.labels_version
-        super().__init__(nodes, 0, self.compute)
-        # Nothing refers to itself, so that an answer is freed with its last class.
-        del self._functions
+        super().__init__(nodes, 0)
 
     def meet(self, pod: Pod) -> None:
         """Makes sure that the answer holds for a pod, which is asked about from now on.
