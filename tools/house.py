@@ -73,7 +73,7 @@ _PLUGINS = ("moorage/framework/plugin.py",)
 
 # How the log of changes is read, how variables that hold it end, and what holds a position in it.
 _READING, _LOGS = ("since", "gather", "unite_since"), ("log", "changes")
-_READERS = ("LogReader", "find_changes")
+_READERS = ("find_changes",)
 
 _NO_CODE = frozenset((COMMENT, NL, NEWLINE, INDENT, DEDENT, ENDMARKER))
 _LONGEST_SHOWN = 5
@@ -143,7 +143,7 @@ class House:
         return sum(each.code_lines for each in self.within(places))
 
     def find_reads(self) -> list[str]:
-        """Returns where the log of changes is read, other than by a `RowView` or `LogReader`."""
+        """Returns where the log of changes is read, other than by a `RowView`."""
         return [
             where
             for where, node in self._walk_beside_row_view(_READING)
@@ -229,7 +229,7 @@ FIGURES = (
     Figure("code of the core", 29_000, 33_176, lambda house: house.count_code(CORE)),
     Figure("code of kept answers", 2_000, 3_468, lambda house: house.count_code(KEPT_ANSWERS)),
     Figure("reads of the log beside RowView", 0, 0, House.find_reads),
-    Figure("positions in the log beside RowView", 0, 1, House.find_positions),
+    Figure("positions in the log beside RowView", 0, 0, House.find_positions),
     Figure("thresholds of kept answers", 12, 33, lambda house: house.find_thresholds(KEPT_ANSWERS)),
     Figure(
         "thresholds of engine, cluster, queue",
@@ -237,7 +237,7 @@ FIGURES = (
         99,
         lambda house: house.find_thresholds(_DECIDING_PACKAGES),
     ),
-    Figure("declarations of a plugin", 6, 13, House.find_declarations),
+    Figure("declarations of a plugin", 6, 8, House.find_declarations),
     Figure("members that reading labels shows", 15, 15, lambda _: find_reachable()),
     Figure(
         "writers among them", 0, 0, lambda _: [each for each in find_reachable() if each in WRITERS]

@@ -54,7 +54,9 @@ RESERVE_LABELS = {
 
 # What is read of nodes and their pods.
 _OF_PODS = Change.PODS | Change.POD_STATUS
-_OF_NODES = Change.ALLOCATABLE | Change.LABELS | Change.REQUESTED | Change.EXTENDED
+_OF_NODES = (
+    Change.ALLOCATABLE | Change.MEMBERSHIP | Change.LABELS | Change.REQUESTED | Change.EXTENDED
+)
 
 # Products of the two fit 64 bits.
 _MOST_GPUS, _MOST_RESERVED = 2**10, 2**52
@@ -100,7 +102,7 @@ class GPUAware(
 
     name = "GPUAware"
     Args = GPUAwareArgs
-    reads = _OF_NODES | Change.SLICES | Change.CLAIMS | Change.CLASSES | _OF_PODS
+    reads = _OF_NODES | _OF_PODS | Change.SLICES | Change.CLAIMS | Change.CLASSES
     scope = Scope.ROW
     signs: SignedParts | None = TEMPLATE
     reduces = Reduction.NOTHING
@@ -154,15 +156,11 @@ class GPUAware(
             return "backfill"
         return tuple(self._find_requests(pod).items()) or kept
 
-    def turns_with(self, pod: Pod) -> Change:
-        # Which devices are GPUs may change with their class.
-        return Change.CLASSES
-
     def watch(self, pod: Pod, nodes: View) -> Change:
         kinds = Change.NONE if self._classes is None else Change.CLASSES
         if not self._keeps_off(pod, nodes):
             return kinds
-        kinds |= Change.ALLOCATABLE
+        kinds |= Change.ALLOCATABLE | Change.MEMBERSHIP
         if self._classes is not None:
             # Slices may choose nodes by labels.
             kinds |= Change.SLICES | Change.LABELS
@@ -182,10 +180,6 @@ class GPUAware(
         if self._reserve:
             kept &= self._reaches_reserve(prepared, nodes, rows)
         return Verdict.rejecting(kept, self._kept)
-
-    def sees(self, prepared: GPUNames, nodes: View) -> Change:
-        # Devices belong to claims: no pod that comes or goes changes them by itself.
-        return _OF_NODES if self._learned else _OF_NODES & ~Change.EXTENDED
 
     def recheck(self, prepared: GPUNames, nodes: View, row: RowFacts) -> Rescore:
         kept = self._row_has_gpus(prepared, nodes, row)

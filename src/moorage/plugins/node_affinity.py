@@ -101,9 +101,8 @@ class NodeAffinity(
 
     name = "NodeAffinity"
     Args = NodeAffinityArgs
-    reads = Change.LABELS
+    reads = Change.LABELS | Change.MEMBERSHIP
     scope = Scope.ROW
-    is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.LARGEST
 

@@ -158,8 +158,6 @@ class NodeResourcesFit(
     Args = NodeResourcesFitArgs
     reads = _OF_NODES | _OF_DEVICES
     scope = Scope.ROW
-    reads_figures_only = True
-    is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.NOTHING
 
@@ -184,9 +182,6 @@ class NodeResourcesFit(
 
     def watch(self, pod: Pod, nodes: View) -> Change:
         return self.reads if may_use_devices(pod) else leave_out(self.reads, _OF_DEVICES)
-
-    def sees(self, prepared: Need, nodes: View) -> Change:
-        return Change.REQUESTED
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.requests, tuple(pod.spec.scoring_requests.items())

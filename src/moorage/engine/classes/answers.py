@@ -88,6 +88,8 @@ class KeptAnswer(RowView[S]):
         nodes = answers.nodes
         #: Whether its answer for a row depends on other rows.
         self.is_wide = plugin.scope is not Scope.ROW
+        #: How often it was asked about all rows.
+        self.renewals = 0
         #: The pod for which the plugin is asked from now on: those before it may be gone.
         self.asker = pod
         #: What the plugin has prepared, and for which pod. None if it has no say on such pods.
@@ -122,9 +124,9 @@ class KeptAnswer(RowView[S]):
     def renew(self) -> None:
         pod = self.pod = self.asker
         kinds = self._find_kinds()
-        if kinds != self.kinds:
-            self.kinds = kinds
-            self._answers.version += 1
+        self.kinds = kinds
+        self.renewals += 1
+        self._answers.renewals += 1
         is_far = self.is_wide or self.plugin in self._answers.widened
         self.reaching = kinds if is_far else ask_turns(self.plugin, pod, kinds)
         self.prepared = self.prepare(pod)
@@ -277,8 +279,8 @@ class Answers:
         self.statistics = statistics
         #: Reports a plugin whose answers were wrong, by name.
         self.report = report
-        #: It changes when a plugin begins or ceases to watch something.
-        self.version = 0
+        #: How often plugins were asked about all rows.
+        self.renewals = 0
         #: The plugins whose answers for single rows were found to be wrong. They are asked about
         #: all rows after every change.
         self.widened: set[Plugin] = set()

@@ -340,7 +340,9 @@ class Classes:
 
     def _bring_up_to_date(self, key: Key, known: PodClass | None, pod: Pod, asks: Asks) -> PodClass:
         """Returns the class brought up to date, or a new one if there is none."""
-        if known is not None and (self._settings.classes or self._is_explained(known)):
+        if known is not None and (
+            self._settings.classes or known.views.changed_only(known.last_row)
+        ):
             known.refresh(pod, asks)
             if not self._settings.batches:
                 known.ranking.is_summed = False
@@ -355,13 +357,6 @@ class Classes:
         self._observer.answers_stored(self._profile.name, began)
         self._cache.put(key, made, made.size, self.statistics)
         return made
-
-    def _is_explained(self, kept: PodClass) -> bool:
-        """Returns whether only the row has changed on which the class placed its last pod."""
-        changed = kept.reader.peek()
-        if changed is None or changed.everywhere:
-            return False
-        return changed.rows.keys() <= {kept.last_row}
 
     # Verifying
 

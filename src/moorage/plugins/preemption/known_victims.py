@@ -19,8 +19,8 @@ from moorage.cluster import Change, View
 from moorage.cluster.pods import PodTable
 from moorage.cluster.row_view import RowView
 from moorage.cluster.what_if import predict_facts_with_pods
-from moorage.framework.calls import ask_recheck, ask_to_share
-from moorage.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign
+from moorage.framework.calls import ask_recheck, ask_to_share, ask_watch
+from moorage.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign, reads_figures
 from moorage.framework.points import active_filters
 from moorage.framework.profile import Profile, once_per_profile
 from moorage.objects.pod import Pod
@@ -201,7 +201,9 @@ def find_hopeful(run: DryRun, rows: Sequence[int]) -> list[int]:
     Pods that are nominated to a row take their room there. Only filters that read nothing but
     figures are asked, so a returned row may still have no room.
     """
-    asked = [each for each in run.counting if each.reads_figures_only]
+    asked = [
+        each for each in run.counting if reads_figures(each, ask_watch(each, run.pod, run.nodes))
+    ]
     return [row for row in rows if _is_hopeful(run, row, asked)]
 
 
