@@ -44,6 +44,7 @@ KEPT_ANSWERS = {
     "moorage/engine/gangs/key_domains.py": "sums of a row view over domains",
     "moorage/engine/gangs/member_fits.py": "how many members rows take, kept between gangs",
     "moorage/framework/pod_trace.py": "signatures for plugins that have none",
+    "moorage/framework/signing.py": "signatures, remembered by what was read to make them",
     "moorage/plugins/claimed_gpus.py": "counts of pods by row",
     "moorage/plugins/dynamic_resources/device_counts.py": "counts of devices by row",
     "moorage/plugins/preemption/known_victims.py": "victims by row, kept from pod to pod",
@@ -73,7 +74,7 @@ _PLUGINS = ("moorage/framework/plugin.py",)
 
 # How the log of changes is read, how variables that hold it end, and what holds a position in it.
 _READING, _LOGS = ("since", "gather", "unite_since"), ("log", "changes")
-_READERS = ("LogReader", "find_changes")
+_READERS = ("find_changes",)
 
 _NO_CODE = frozenset((COMMENT, NL, NEWLINE, INDENT, DEDENT, ENDMARKER))
 _LONGEST_SHOWN = 5
@@ -143,7 +144,7 @@ class House:
         return sum(each.code_lines for each in self.within(places))
 
     def find_reads(self) -> list[str]:
-        """Returns where the log of changes is read, other than by a `RowView` or `LogReader`."""
+        """Returns where the log of changes is read, other than by a `RowView`."""
         return [
             where
             for where, node in self._walk_beside_row_view(_READING)
@@ -229,7 +230,7 @@ FIGURES = (
     Figure("code of the core", 29_000, 33_176, lambda house: house.count_code(CORE)),
     Figure("code of kept answers", 2_000, 3_468, lambda house: house.count_code(KEPT_ANSWERS)),
     Figure("reads of the log beside RowView", 0, 0, House.find_reads),
-    Figure("positions in the log beside RowView", 0, 1, House.find_positions),
+    Figure("positions in the log beside RowView", 0, 0, House.find_positions),
     Figure("thresholds of kept answers", 12, 33, lambda house: house.find_thresholds(KEPT_ANSWERS)),
     Figure(
         "thresholds of engine, cluster, queue",

@@ -7,10 +7,10 @@ import json
 import shlex
 import ssl
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -49,6 +49,7 @@ from .rendering import note
 
 if TYPE_CHECKING:
     from moorage.client import Api, ApiError, ClientError, Connection
+    from moorage.client.credentials import NamedScheduler
 
 _ELECTION_DURATIONS = ("lease_duration", "renew_deadline", "retry_period")
 T = TypeVar("T")
@@ -78,7 +79,24 @@ class EngineOptions:
         most_classes: int | None = None,
         asks_extenders: bool = True,
     ) -> Engine:
-        """Makes the engine; raises ConfigError, RegistryError or InputError.
+        """Makes an engine, as `maker` describes."""
+        make = self.maker(
+            observer,
+            verify_share=verify_share,
+            most_classes=most_classes,
+            asks_extenders=asks_extenders,
+        )
+        return make()
+
+    def maker(
+        self,
+        observer: Observer = UNOBSERVED,
+        *,
+        verify_share: float = 0.0,
+        most_classes: int | None = None,
+        asks_extenders: bool = True,
+    ) -> Callable[[], Engine]:
+        """Returns what makes engines; raises ConfigError, RegistryError or InputError.
 
         An engine that asks no extenders decides as if there were none, and a note says so.
         """
@@ -91,7 +109,7 @@ class EngineOptions:
         settings = replace(class_settings(configuration), verify_share=verify_share)
         if most_classes is not None:
             settings = replace(settings, most_classes=most_classes)
-        return Engine(configuration, plugins, settings, observer)
+        return partial(Engine, configuration, plugins, settings, observer)
 
     def configuration(self) -> Configuration:
         """Reads the configuration; raises what `engine` would raise about it."""
@@ -240,6 +258,22 @@ class ConnectionOptions:
         if self.kubeconfig is not None or not kubeconfig:
             return self
         return replace(self, kubeconfig=Path(kubeconfig))
+
+    def find_scheduler(self) -> NamedScheduler | None:
+        """Returns the running scheduler that the kubeconfig names, as that of `moorage up` does."""
+        from moorage.client.credentials import find_scheduler
+
+        if self.server is not None:
+            return None
+        return find_scheduler(
+            None if self.kubeconfig is None else str(self.kubeconfig), self.context
+        )
+
+    def warn_of_options(self, given: EngineOptions) -> None:
+        """Prints a note if the cluster's scheduler has options that are not given."""
+        known = self.find_scheduler()
+        if known is not None and known.flags and not given.flags:
+            note(f"this cluster's scheduler has other options; add them: {known.flags}")
 
     async def connect(self) -> Connection:
         """Reads the kubeconfig; raises CredentialsError."""

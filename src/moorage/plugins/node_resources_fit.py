@@ -44,7 +44,7 @@ from moorage.objects.resources import (
     MEMORY,
     PODS,
     Amounts,
-    format_amount,
+    describe_amount,
     is_extended,
 )
 
@@ -64,8 +64,8 @@ _TOO_MANY_PODS = Reason("Too many pods")
 
 _OF_NODES = Change.ALLOCATABLE | Change.REQUESTED
 _NO_CLASSES: Mapping[str, DeviceClass] = MappingProxyType({})
-# Which devices a node sees, if they may serve what a pod requests, depends on its labels.
-_OF_DEVICES = Change.CLASSES | Change.SLICES | Change.CLAIMS | Change.LABELS
+# Which devices a node sees, if they may serve what a pod requests, depends on its name and labels.
+_OF_DEVICES = Change.CLASSES | Change.SLICES | Change.CLAIMS | Change.LABELS | Change.MEMBERSHIP
 
 # Reasons come in this order, other resources after them.
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -295,6 +295,8 @@ class NodeResourcesFit(
         full = nodes.requested[pods][rows] >= nodes.allocatable[pods][rows]
         if full.any():
             yield Advice(f"{name_nodes(rows[full], nodes)} cannot take more pods", kind="pods")
+        if prepared is not None:
+            yield from _ask_for_larger_node(prepared.amounts, nodes)
         roomy = rows[~full]
         if len(roomy) and prepared is not None:
             yield from _Room(prepared.amounts, nodes, roomy).advise()
@@ -403,6 +405,23 @@ def _in_use(counted: AskedResource, nodes: View) -> NDArray[np.int64]:
 _TYPE = "node.kubernetes.io/instance-type"
 
 
+def _describe(resource: str, amount: int) -> str:
+    return f"{describe_amount(resource, amount, up=True)} {resource}"
+
+
+def _ask_for_larger_node(asked: Amounts, nodes: View) -> Iterator[Advice]:
+    """Yields how large a node would have to be, if none is, even without its pods."""
+    lacking = [
+        _describe(name, amount)
+        for name, amount in asked
+        if (at := nodes.resource(name)) is None
+        or not (nodes.allocatable[at][nodes.rows] >= amount).any()
+    ]
+    if lacking:
+        need = f"add one with at least {' and '.join(lacking)}"
+        yield Advice(f"no node is this large: {need}", kind="node-size")
+
+
 class _Room:
     """What rows have of what the pod asks for."""
 
@@ -427,7 +446,7 @@ class _Room:
             lacking = [
                 (name, by) for name, by in zip(self._names, miss.short.tolist(), strict=True) if by
             ]
-            lack = " and ".join(f"{format_amount(name, by)} {name}" for name, by in lacking)
+            lack = " and ".join(_describe(name, by) for name, by in lacking)
             edits = tuple(LowerRequest(name, by) for name, by in lacking)
             yield Advice(self._describe(miss, lack), edits, kind="resources")
 
@@ -456,7 +475,7 @@ class _Room:
             return f"{named} nodes"
         place = int(np.flatnonzero(self._rows == row)[0])
         has = [
-            f"{format_amount(name, int(self._has[at, place]))} {name}"
+            f"{describe_amount(name, int(self._has[at, place]))} {name}"
             for at, name in enumerate(self._names)
             if miss.short[at]
         ]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Mask
 from moorage.cluster.changes import Change
-from moorage.cluster.row_view import EVERYTHING, Changed, LogReader
+from moorage.cluster.row_view import EVERYTHING, Changed, RowViews
 from moorage.engine.cycle import Window
 from moorage.framework.attempt import Failed, PreFiltered, Scored
 from moorage.framework.nominated import find_refused_by_nominated
@@ -61,8 +61,6 @@ class PodClass:
         self.last_row: int | None = None
         # Why such pods fit nowhere; None if that is not known.
         self._failure: Failure | None = None
-        #: Where in the log of changes the answers are up to date.
-        self.reader = LogReader(answers.cluster.changes)
         self._labels_version = nodes.labels_version
         #: The answers of all filters, and of pre-filters without a filter, in their order.
         self._filters: list[FilterAnswer] = []
@@ -76,7 +74,12 @@ class PodClass:
         self.ranking = Ranking(
             [answers.empty_rows, *narrow], self._columns, nodes.count(nodes.everything)
         )
-        self._note_kinds()
+        #: All answers, brought up to date together.
+        self.views = RowViews(answers.cluster.changes, self._list_answers())
+        # How often answers had been renewed when they were looked at: those of all classes, and
+        # those of this one.
+        self._renewals = self._stamp = 0
+        self._look()
         self._tell_observer()
 
     def close(self) -> None:
@@ -92,7 +95,6 @@ class PodClass:
         self._filters += [
             self._find(FilterAnswer, plugin) for plugin in (*doors, *self.profile.filter)
         ]
-        self._look_wide()
 
     def _find(self, kind: type[K], plugin: Plugin) -> K:
         return self._answers.find(kind, plugin, self.asks.parts.get(plugin), self.pod)
@@ -104,10 +106,22 @@ class PodClass:
             else:
                 self.relative.add(plugin, weight, self.pod)
 
-    def _look_wide(self) -> None:
+    def _look_again(self) -> None:
+        """Looks at the answers again if one was renewed, by another class that shares it maybe."""
+        if self._wide or self._renewals != self._answers.renewals:
+            self._renewals = self._answers.renewals
+            if self._stamp != self._find_stamp():
+                self._look()
+
+    def _find_stamp(self) -> int:
+        """Returns a number that grows if an answer is renewed, or one that is not summed moves."""
+        moved = sum([each.version for each in self._wide])
+        return moved + sum([each.renewals for each in self._all])
+
+    def _look(self) -> None:
         """Notes which wide filters have a say on the pod at hand, and which reject some row."""
-        #: What filters had prepared then.
-        self._prepared: dict[KeptAnswer[Any], Any] = {each: each.prepared for each in self._filters}
+        self._all = self._list_answers()
+        self.views.put(self._all)
         wide = [each for each in self._filters if self._is_apart(each) and each.has_say]
         self._wide = wide
         counts = [each.count_rejected() for each in wide]
@@ -116,28 +130,14 @@ class PodClass:
         #: Whether a wide filter rejects every row.
         self.fits_nowhere = any(0 < count == len(wide[0].values) for count in counts)
         self._pre_filtered = None
+        self._renewals, self._stamp = self._answers.renewals, self._find_stamp()
 
     def _is_apart(self, answer: FilterAnswer) -> bool:
         """Whether an answer is not in the sum, because it is another one for each pod."""
         return answer.is_wide or answer.plugin in self.asks.own
 
-    def _note_kinds(self) -> None:
-        self._answers_version = self._answers.version
-        #: The answers that changes of some kinds may alter.
-        self._by_union: dict[int, Sequence[KeptAnswer[Any]]] = {}
-
-    def _find_readers(self, union: int) -> Sequence[KeptAnswer[Any]]:
-        if self._answers_version != self._answers.version:
-            self._note_kinds()
-        readers = self._by_union.get(union)
-        if readers is None:
-            columns = [each.answer for each in self._columns]
-            asked: list[KeptAnswer[Any]] = [*self._filters, *columns]
-            # A node that comes or goes concerns everyone.
-            everyone = union & _MEMBERSHIP
-            readers = [each for each in asked if everyone or each.kinds & union]
-            self._by_union[union] = readers
-        return readers
+    def _list_answers(self) -> list[KeptAnswer[Any]]:
+        return [*self._filters, *(each.answer for each in self._columns)]
 
     def _tell_observer(self) -> None:
         observer, name = self.profile.observer, self.profile.name
@@ -162,18 +162,13 @@ class PodClass:
         use or may have changed.
         """
         self.pod = pod
-        unlike: Sequence[Plugin] = ()
-        if asks is not self.asks:
-            unlike = self._turn_to(asks)
+        unlike = self._turn_to(asks) if asks is not self.asks else ()
         if self._labels_version != self.nodes.labels_version:
             self._labels_version = self.nodes.labels_version
-            for each in self._find_readers(_MEMBERSHIP):
+            for each in self._all:
                 each.meet(pod)
-            self._look_wide()
-        changed = self.reader.read()
-        if changed is None:
-            self._answers.statistics.flushes[Flush.BEHIND] += 1
-            changed = EVERYTHING
+        self._look_again()
+        changed = self.views.read()
         union = changed.union
         if union:
             self._take(changed, pod)
@@ -187,36 +182,30 @@ class PodClass:
         for at, answer in enumerate(self._filters):
             if answer.plugin in unlike:
                 self._filters[at] = self._find(FilterAnswer, answer.plugin)
-        self._note_kinds()
-        self._look_wide()
+        self._look()
         return unlike
 
     def _take(self, changed: Changed, pod: Pod) -> None:
-        # Another class may have brought answers up to date before, and with them what they watch.
-        has_turned = self._answers_version != self._answers.version
+        if changed is EVERYTHING:
+            self._answers.statistics.flushes[Flush.BEHIND] += 1
         if self._failure is not None and changed.union & self._failure.watch:
             self._failure.forget_remedies()
-        for answer in self._find_readers(changed.union):
+        for answer in self.views.find_altered(changed.union):
             answer.asker = pod
             answer.take(changed)
-            known = self._prepared.get(answer, answer.prepared)
-            if answer.prepared is not known or answer in self._wide:
-                has_turned = True
         if changed.union & _MEMBERSHIP:
             self._answers.empty_rows.current()
-            has_turned = True
+            self._failure = None
         if is_checked(self._answers.cluster.changes.generation):
             self._check()
-            has_turned = True
-        if has_turned:
-            self._look_wide()
+        self._look_again()
 
     def _check(self) -> None:
         """Compares what plugins have said row by row with what they say of all rows now.
 
         A plugin that reads more than it declares is asked about all rows from now on.
         """
-        for each in self._find_readers(_MEMBERSHIP):
+        for each in self._all:
             each.asker = self.pod
             if not each.check() and each.plugin not in self._answers.widened:
                 self._answers.widened.add(each.plugin)
