@@ -35,7 +35,7 @@ EveryOption = Annotated[
     float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Seconds between two updates.")
 ]
 OnceOption = Annotated[
-    bool, typer.Option("--once", help="Print everything once, as without a terminal.")
+    bool, typer.Option("--once", help="Print one snapshot and exit.")
 ]
 
 
