@@ -35,7 +35,6 @@ from moorage.framework.edits import (
 from moorage.framework.kubelet_admission import AdmitPods
 from moorage.framework.plugin import (
     MAX_SCORE,
-    TEMPLATE,
     UNSIGNABLE,
     Bind,
     Filter,
@@ -64,7 +63,6 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
     Wait,
     normalize_scores,
     rescore_row,
@@ -93,7 +91,6 @@ __all__ = [
     "MAX_SCORE",
     "MEMORY",
     "POOL",
-    "TEMPLATE",
     "UNSIGNABLE",
     "Action",
     "Admission",
@@ -167,7 +164,6 @@ __all__ = [
     "ShowFigures",
     "ShowSection",
     "Sign",
-    "SignedParts",
     "StampPods",
     "Topics",
     "UndeclaredFact",

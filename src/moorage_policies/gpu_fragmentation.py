@@ -17,7 +17,6 @@ from moorage.plugin import (
     CPU,
     MAX_SCORE,
     MEMORY,
-    TEMPLATE,
     Change,
     Pod,
     PreScore,
@@ -105,7 +104,6 @@ class GPUFragmentation(PreScore[GPUDemand], Score[GPUDemand], Sign):
     reads = Change.ALLOCATABLE | Change.REQUESTED
     # It skips itself where no node offers a GPU.
     scope = Scope.CLUSTER
-    signs = TEMPLATE
     # The least and the greatest gradient of all feasible nodes are the ends of the scale.
     reduces = Reduction.EVERYTHING
 

@@ -28,7 +28,6 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
 )
 from moorage.framework.sections import Cell, ShowFigures, ShowSection
 from moorage.framework.series import Series
@@ -38,10 +37,8 @@ from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, if_changed, on
 from moorage.objects import coexist
 from moorage.objects.coexist import (
-    ANNOTATION,
     ANY,
     EXCLUSIVE_THERE,
-    GROUP,
     OTHERS_THERE,
     as_counted,
     conflict,
@@ -51,7 +48,7 @@ from moorage.objects.coexist import (
     stamp_of,
     unknown_policy,
 )
-from moorage.objects.daemons import MIRROR, is_ordinary
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.meta import Wire
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
@@ -137,7 +134,6 @@ class CoexistPolicy(
     ledgers = (EXCLUSIVE_PODS, ORDINARY_PODS)
     reads = EXCLUSIVE_PODS.change | ORDINARY_PODS.change | Change.ALLOCATABLE | Change.PODS
     scope = Scope.ROW
-    signs = SignedParts(annotations=frozenset((ANNOTATION, MIRROR, GROUP)), volumes=False)
     reduces = Reduction.NOTHING
     section = HOLDERS_SECTION
 

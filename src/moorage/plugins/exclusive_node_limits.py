@@ -9,12 +9,12 @@ import numpy as np
 
 from moorage.cluster import Change, Rows, Scope, View
 from moorage.framework.coexist_ledgers import HOLDERS
-from moorage.framework.plugin import Filter, PreFilter, Sign, SignedParts
+from moorage.framework.plugin import Filter, PreFilter, Sign
 from moorage.framework.sections import Cell, ShowSection
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Wakeup, on
-from moorage.objects.coexist import ANNOTATION, LIMIT_LABEL, is_exclusive
+from moorage.objects.coexist import LIMIT_LABEL, is_exclusive
 from moorage.objects.meta import Wire
 from moorage.objects.pod import Pod
 from moorage.objects.workload import Namespace
@@ -64,7 +64,6 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, ShowSec
     reads = HOLDERS.change | Change.NAMESPACES | Change.PODS
     # A node that is taken here is one less everywhere.
     scope = Scope.CLUSTER
-    signs = SignedParts(annotations=frozenset((ANNOTATION,)))
     section = HOLDERS_SECTION
 
     def __init__(self, args: ExclusiveNodeLimitsArgs | None = None) -> None:

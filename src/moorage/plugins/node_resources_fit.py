@@ -20,7 +20,6 @@ from moorage.framework.edits import LowerRequest
 from moorage.framework.gang_points import CountRoom
 from moorage.framework.plugin import (
     INFEASIBLE,
-    TEMPLATE_BUT_VOLUMES,
     UPDATED,
     Filter,
     PreFilter,
@@ -65,8 +64,8 @@ _TOO_MANY_PODS = Reason("Too many pods")
 
 _OF_NODES = Change.ALLOCATABLE | Change.REQUESTED
 _NO_CLASSES: Mapping[str, DeviceClass] = MappingProxyType({})
-# Which devices a node sees, if they may serve what a pod requests, depends on its labels.
-_OF_DEVICES = Change.CLASSES | Change.SLICES | Change.CLAIMS | Change.LABELS
+# Which devices a node sees, if they may serve what a pod requests, depends on its name and labels.
+_OF_DEVICES = Change.CLASSES | Change.SLICES | Change.CLAIMS | Change.LABELS | Change.MEMBERSHIP
 
 # Reasons come in this order, other resources after them.
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -158,7 +157,6 @@ class NodeResourcesFit(
     Args = NodeResourcesFitArgs
     reads = _OF_NODES | _OF_DEVICES
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.NOTHING
 
     def __init__(self, args: NodeResourcesFitArgs | None = None) -> None:

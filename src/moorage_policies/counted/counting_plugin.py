@@ -17,7 +17,6 @@ from moorage.plugin import (
     Problem,
     Resource,
     Sign,
-    SignedParts,
     View,
     Wakeup,
     on,
@@ -39,9 +38,6 @@ class CountingPlugin(Sign):
     ) -> None:
         handles = handles or HandleRegistry()
         self._handles = {each.name: _register(self.name, each, handles) for each in settings}
-        named = (handle.use.annotation for handle in self._handles.values())
-        # Requests are part of the template.
-        self.signs = SignedParts(annotations=frozenset(filter(None, named)))
 
     @classmethod
     def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:

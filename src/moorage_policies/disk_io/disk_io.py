@@ -35,7 +35,6 @@ from moorage.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
     Topics,
     Verdict,
     View,
@@ -51,14 +50,11 @@ from moorage_policies.amounts import share, shares
 
 from .disk_io_advice import advise_on_disks
 from .disk_io_resource import (
-    BLOCK_SIZE,
     BLOCK_SIZES,
     DISK_IO,
     KIND,
-    READ,
     READ_CAPACITY,
     READ_USED,
-    WRITE,
     WRITE_CAPACITY,
     WRITE_USED,
     Bandwidth,
@@ -114,7 +110,6 @@ class DiskIO(
     Args = DiskIOArgs
     reads = Change.EXTENDED
     scope = Scope.ROW
-    signs = SignedParts(annotations=frozenset((READ, WRITE, BLOCK_SIZE)))
     reduces = Reduction.NOTHING
 
     def __init__(

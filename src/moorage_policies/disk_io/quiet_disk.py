@@ -25,7 +25,6 @@ from moorage.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
     View,
     rescore_row,
 )
@@ -49,7 +48,6 @@ class QuietDisk(PreScore[Pod], Score[Pod], Sign):
     name = "QuietDisk"
     reads = Change.EXTENDED
     scope = Scope.ROW
-    signs = SignedParts(annotations=frozenset((QUIET,)))
     reduces = Reduction.NOTHING
 
     @classmethod
