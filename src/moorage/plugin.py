@@ -34,7 +34,6 @@ from moorage.framework.edits import (
 )
 from moorage.framework.plugin import (
     MAX_SCORE,
-    TEMPLATE,
     UNSIGNABLE,
     Bind,
     Filter,
@@ -63,7 +62,6 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
     Wait,
     normalize_scores,
     rescore_row,
@@ -86,7 +84,6 @@ __all__ = [
     "ABSENT",
     "MAX_SCORE",
     "POOL",
-    "TEMPLATE",
     "UNSIGNABLE",
     "Action",
     "Admission",
@@ -154,7 +151,6 @@ __all__ = [
     "SetAnnotation",
     "SetLabel",
     "Sign",
-    "SignedParts",
     "Topics",
     "UndeclaredFact",
     "Verdict",
