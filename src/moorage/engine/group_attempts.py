@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from moorage.cluster import Cluster
 from moorage.framework.observe import PODGROUP, Observer
 from moorage.framework.profile import Profile
@@ -223,16 +225,16 @@ class GroupAttempts:
 
     def _write_condition(self, decision: GroupDecision) -> None:
         wanted = decision.condition()
-        if wanted is not None:
-            group = decision.group
-            condition = PodGroupCondition(
-                wanted.type,
-                wanted.status,
-                wanted.reason or "",
-                wanted.message or "",
-                group.generation,
-            )
-            self._emit(PatchPodGroupStatus(PodRef.to_group(group), condition))
+        if wanted is None:
+            return
+        group = decision.group
+        told = wanted.type, wanted.status, wanted.reason or "", wanted.message or ""
+        self._emit(
+            PatchPodGroupStatus(PodRef.to_group(group), PodGroupCondition(*told, group.generation))
+        )
+        if decision.status.code is _SUCCESS:
+            # Members that are left over are tried before the API server shows it.
+            self._cluster.put_group(replace(group, conditions=(wanted,)))
 
     def _tell_group(self, decision: GroupDecision) -> None:
         """Records an event on a refused group: what it lacks."""
