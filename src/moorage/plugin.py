@@ -34,7 +34,6 @@ from moorage.framework.edits import (
 )
 from moorage.framework.plugin import (
     MAX_SCORE,
-    TEMPLATE,
     UNSIGNABLE,
     Bind,
     Filter,
@@ -61,7 +60,6 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
     Wait,
     normalize_scores,
     rescore_row,
@@ -84,7 +82,6 @@ __all__ = [
     "ABSENT",
     "MAX_SCORE",
     "POOL",
-    "TEMPLATE",
     "UNSIGNABLE",
     "Action",
     "Admission",
@@ -150,7 +147,6 @@ __all__ = [
     "SetAnnotation",
     "SetLabel",
     "Sign",
-    "SignedParts",
     "Topics",
     "UndeclaredFact",
     "Verdict",

@@ -13,7 +13,6 @@ from moorage.engine.classes.pod_class import is_checked
 from moorage.engine.engine import Engine
 from moorage.engine.events import Applied
 from moorage.framework.plugin import (
-    TEMPLATE,
     UPDATED,
     Reduction,
     Registry,
@@ -35,7 +34,6 @@ class FarSighted(Score[Pod], Sign):
     name: ClassVar[str] = "FarSighted"
     reads = Change.LABELS
     scope = Scope.ROW
-    signs = TEMPLATE
     reduces = Reduction.NOTHING
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:

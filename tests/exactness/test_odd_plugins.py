@@ -27,7 +27,6 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
 )
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, Reason
@@ -96,7 +95,6 @@ class Petition(PostFilter, Sign):
 
     name: ClassVar[str] = "Petition"
     reads = Change.CONDITIONS
-    signs = SignedParts(annotations=frozenset({"team"}))
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.annotations.get("team")

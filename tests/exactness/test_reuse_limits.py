@@ -210,7 +210,7 @@ def test_long_annotations_are_not_remembered() -> None:
     decide(engine, pod("p", metadata={"annotations": {key: "x" * 5_000}}))
     signer = engine.classes["default-scheduler"]._signer
 
-    assert len(signer._known) == 0
+    assert len(signer._templates._known) == 0
 
 
 def test_a_failure_ends_with_what_it_depends_on() -> None:

@@ -20,7 +20,7 @@ from moorage.engine.classes.signature import TOO_MANY_RULES, Signer, Unsigned
 from moorage.engine.classes.statistics import Unsignable
 from moorage.engine.events import Applied
 from moorage.framework.nominated import filter_with_nominated
-from moorage.framework.plugin import NodeFilter, Registry, Sign, SignedParts
+from moorage.framework.plugin import NodeFilter, Registry, Sign
 from moorage.framework.points import pre_filter, score_rows
 from moorage.framework.profile import Profile, known_plugins
 from moorage.framework.status import PluginError
@@ -194,7 +194,6 @@ class Ranked(NodeFilter, Sign):
     """Reads, and signs, a label that no selector reads."""
 
     name: ClassVar[str] = "Ranked"
-    signs = SignedParts(any_label=True)
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.labels.get("rank")

@@ -26,17 +26,13 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
 )
 from moorage.framework.status import Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, if_changed, on
 from moorage.objects.coexist import (
-    ANNOTATION,
     ANY,
     EXCLUSIVE_THERE,
-    GROUP,
-    MIRROR,
     OTHERS_THERE,
     conflict,
     group_of,
@@ -109,7 +105,6 @@ class CoexistPolicy(
     ledgers = (EXCLUSIVE_PODS, ORDINARY_PODS)
     reads = EXCLUSIVE_PODS.change | ORDINARY_PODS.change | Change.ALLOCATABLE | Change.PODS
     scope = Scope.ROW
-    signs = SignedParts(annotations=frozenset((ANNOTATION, MIRROR, GROUP)), volumes=False)
     reduces = Reduction.NOTHING
 
     def __init__(self, args: CoexistPolicyArgs | None = None) -> None:

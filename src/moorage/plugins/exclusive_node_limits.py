@@ -10,11 +10,11 @@ import numpy as np
 from moorage.cluster import Change, Rows, Scope, View
 from moorage.framework.coexist_ledgers import HOLDERS
 from moorage.framework.holder_limits import LimitHolders
-from moorage.framework.plugin import Filter, PreFilter, Sign, SignedParts
+from moorage.framework.plugin import Filter, PreFilter, Sign
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Wakeup, on
-from moorage.objects.coexist import ANNOTATION, LIMIT_LABEL, is_exclusive
+from moorage.objects.coexist import LIMIT_LABEL, is_exclusive
 from moorage.objects.meta import Wire
 from moorage.objects.pod import Pod
 from moorage.objects.workload import Namespace
@@ -62,7 +62,6 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, LimitHo
     reads = HOLDERS.change | Change.NAMESPACES | Change.PODS
     # A node that is taken here is one less everywhere.
     scope = Scope.CLUSTER
-    signs = SignedParts(annotations=frozenset((ANNOTATION,)))
 
     def __init__(self, args: ExclusiveNodeLimitsArgs | None = None) -> None:
         #: What a namespace without a label may hold; None is as many as there are.

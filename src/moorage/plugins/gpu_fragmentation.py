@@ -17,7 +17,6 @@ from moorage.cluster import Change, Rows, Scope, View
 from moorage.documents.errors import child, item
 from moorage.framework.plugin import (
     MAX_SCORE,
-    TEMPLATE,
     PreScore,
     Reduction,
     Score,
@@ -99,7 +98,6 @@ class GPUFragmentation(PreScore[GPUDemand], Score[GPUDemand], Sign):
     reads = Change.ALLOCATABLE | Change.REQUESTED
     # It skips itself where no node offers a GPU.
     scope = Scope.CLUSTER
-    signs = TEMPLATE
     # The least and the greatest gradient of all feasible nodes are the ends of the scale.
     reduces = Reduction.EVERYTHING
 

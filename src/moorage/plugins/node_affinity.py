@@ -18,7 +18,6 @@ from moorage.framework.edits import (
     SetNodeSelector,
 )
 from moorage.framework.plugin import (
-    TEMPLATE_BUT_VOLUMES,
     Filter,
     Narrowed,
     PreFilter,
@@ -103,7 +102,6 @@ class NodeAffinity(
     Args = NodeAffinityArgs
     reads = Change.LABELS | Change.MEMBERSHIP
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.LARGEST
 
     def __init__(self, args: NodeAffinityArgs | None = None) -> None:

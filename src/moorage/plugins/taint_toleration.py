@@ -13,7 +13,6 @@ from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.framework.advice import MOST_GROUPS, Advice, Advise, name_nodes
 from moorage.framework.edits import TROUBLES, AddToleration, AnyEdit, RecoverNodes, Uncordon
 from moorage.framework.plugin import (
-    TEMPLATE_BUT_VOLUMES,
     Filter,
     PreScore,
     Reduction,
@@ -68,7 +67,6 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
     name = "TaintToleration"
     reads = Change.TAINTS
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.LARGEST
 
     def __init__(self, *, compares: bool = False) -> None:

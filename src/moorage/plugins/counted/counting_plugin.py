@@ -9,7 +9,7 @@ from moorage.cluster import Change, HandleRegistry, View
 from moorage.cluster.changes import unite
 from moorage.config import ConfigError, Problem
 from moorage.documents.errors import DecodeError
-from moorage.framework.plugin import Sign, SignedParts
+from moorage.framework.plugin import Sign
 from moorage.framework.wakeups import Action, Resource, Wakeup, on
 from moorage.objects.pod import Pod
 
@@ -27,9 +27,6 @@ class CountingPlugin(Sign):
     ) -> None:
         handles = handles or HandleRegistry()
         self._handles = {each.name: _register(self.name, each, handles) for each in settings}
-        named = (handle.use.annotation for handle in self._handles.values())
-        # Requests are part of the template.
-        self.signs = SignedParts(annotations=frozenset(filter(None, named)))
 
     @classmethod
     def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:

@@ -21,7 +21,6 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
 )
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
@@ -34,14 +33,11 @@ from moorage.plugins.amounts import share, shares
 
 from .disk_io_advice import advise_on_disks
 from .disk_io_resource import (
-    BLOCK_SIZE,
     BLOCK_SIZES,
     DISK_IO,
     KIND,
-    READ,
     READ_CAPACITY,
     READ_USED,
-    WRITE,
     WRITE_CAPACITY,
     WRITE_USED,
     Bandwidth,
@@ -97,7 +93,6 @@ class DiskIO(
     Args = DiskIOArgs
     reads = Change.EXTENDED
     scope = Scope.ROW
-    signs = SignedParts(annotations=frozenset((READ, WRITE, BLOCK_SIZE)))
     reduces = Reduction.NOTHING
 
     def __init__(

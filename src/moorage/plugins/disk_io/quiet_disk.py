@@ -20,7 +20,6 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
     rescore_row,
 )
 from moorage.objects.pod import Pod
@@ -44,7 +43,6 @@ class QuietDisk(PreScore[Pod], Score[Pod], Sign):
     name = "QuietDisk"
     reads = Change.EXTENDED
     scope = Scope.ROW
-    signs = SignedParts(annotations=frozenset((QUIET,)))
     reduces = Reduction.NOTHING
 
     @classmethod
