@@ -211,7 +211,7 @@ def test_those_who_lag_behind_begin_anew(seed: int) -> None:
     """The log of changes is cut short, as in a cluster where a class is not seen for long."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster_module, "ChangeLog", partial(ChangeLog, keep=3))
-        patch.setattr(ChangeLog, "grow", lambda log, rows: None)
+        patch.setattr(ChangeLog, "grow", lambda *_: None)
         run(seed, DEFAULT)
 
 

@@ -80,11 +80,6 @@ class Failure(RowView[np.int32]):
         self.watch = kinds | unite(int(each.reads) for each in profile.post_filter)
         super().__init__(nodes, kinds)
 
-    @property
-    def priority(self) -> int:
-        """The priority of the pods: less important ones that are nominated do not count."""
-        return self._pod.priority
-
     def find(self, pod: Pod, prepared: PreFiltered) -> Failed | None:
         """Returns the failure of a pod, up to date; None if there is a row where it fits."""
         self._pod, self._prepared = pod, prepared

@@ -59,7 +59,8 @@ class PodClass:
         self.pod, self.asks = pod, asks
         #: The row of the last pod of the class.
         self.last_row: int | None = None
-        # Why such pods fit nowhere; None if that is not known.
+        # The priority of the last pod that fitted nowhere, and why, once a second one did not.
+        self._failed_priority: int | None = None
         self._failure: Failure | None = None
         self._labels_version = nodes.labels_version
         #: The answers of all filters, and of pre-filters without a filter, in their order.
@@ -125,7 +126,7 @@ class PodClass:
         self._wide = wide
         counts = [each.count_rejected() for each in wide]
         self._rejecting = [each for each, count in zip(wide, counts, strict=True) if count]
-        self._failure = None
+        self._failed_priority = self._failure = None
         #: Whether a wide filter rejects every row.
         self.fits_nowhere = any(0 < count == len(wide[0].values) for count in counts)
         self._pre_filtered = None
@@ -194,7 +195,7 @@ class PodClass:
             answer.take(changed)
         if changed.union & _MEMBERSHIP:
             self._answers.empty_rows.current()
-            self._failure = None
+            self._failed_priority = self._failure = None
         if is_checked(self._answers.cluster.changes.generation):
             self._check()
         self._look_again()
@@ -281,17 +282,21 @@ class PodClass:
 
     def has_failed(self, pod: Pod) -> bool:
         """Returns whether the last pod of that priority fitted nowhere."""
-        return self._failure is not None and self._failure.priority == pod.priority
+        return self._failed_priority == pod.priority
 
     def fail(self, pod: Pod) -> Failed | None:
         """Returns why a pod fits nowhere.
 
-        None if a row takes it, or if a nominated pod may matter on other rows than its own.
+        None if a row takes it, if it is the first to fail, which many pods are that are like no
+        other, or if a nominated pod may matter on other rows than its own.
         """
+        if not self.has_failed(pod):
+            self._failed_priority, self._failure = pod.priority, None
+            return None
         prepared = self.prepare_for(pod)
         if not is_row_local(self.profile, pod, prepared, self.nodes, self._filters):
             return None
-        if self._failure is None or not self.has_failed(pod):
+        if self._failure is None:
             self._failure = Failure(self.profile, pod, prepared, self.nodes, self._filters)
         return self._failure.find(pod, prepared)
 
