@@ -219,6 +219,7 @@ def test_a_plugin_of_scope_row_prepares_without_rows() -> None:
 def test_who_reads_figures_sees_no_names() -> None:
     view = seen(Change.ALLOCATABLE | Change.REQUESTED)
 
-    for read in (lambda: view.name(0), lambda: view.node(0).name, lambda: view.resource_sets):
+    reads: list[Read] = [lambda v: v.name(0), lambda v: v.node(0).name, lambda v: v.resource_sets]
+    for read in reads:
         with pytest.raises(UndeclaredFact, match="MEMBERSHIP"):
-            read()
+            read(view)
