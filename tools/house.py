@@ -48,7 +48,6 @@ KEPT_ANSWERS = {
     "moorage/plugins/claimed_gpus.py": "counts of pods by row",
     "moorage/plugins/dynamic_resources/device_counts.py": "counts of devices by row",
     "moorage/plugins/preemption/known_victims.py": "victims by row, kept from pod to pod",
-    "moorage/plugins/topology_spread/spread_levels.py": "places of rows, kept from pod to pod",
 }
 
 #: Modules of the core that follow the log and keep no answers.

@@ -18,8 +18,6 @@ from .device_writes import ClaimRelease
 from .observe import Caller, call_plainly
 from .plugin import (
     Filter,
-    Levelled,
-    Levels,
     Narrowed,
     NoRemedy,
     Permit,
@@ -42,7 +40,6 @@ from .plugin import (
 from .plugin_fence import (
     STOPPED,
     PluginFence,
-    check_levels,
     check_range,
     check_rejection,
     check_scores,
@@ -224,33 +221,6 @@ def ask_rescore(
         return plugin.rescore(prepared, view, see_row(view, row), scores)
     except Exception as error:
         raise make_plugin_error(SCORING, plugin, error) from error
-
-
-def ask_levels(
-    plugin: Score[Any], prepared: Any, nodes: Nodes, ask: Caller = call_plainly
-) -> Levels | None:
-    """Returns the numbers for all rows as the few that occur; None if there may be many."""
-    if not isinstance(prepared, Levelled):
-        return None
-    try:
-        answer = ask(plugin, prepared.find_levels)
-        return None if answer is None else check_levels(answer, nodes.count(nodes.everything))
-    except Exception as error:
-        raise make_plugin_error(SCORING, plugin, error) from error
-
-
-def find_occurring(
-    plugin: Score[Any], levels: Levels, places: NDArray[np.intp]
-) -> NDArray[np.intp]:
-    """Returns the positions that some rows have, in order."""
-    try:
-        counts = np.bincount(places, minlength=len(levels.numbers))
-    except ValueError as error:
-        raise make_plugin_error(SCORING, plugin, error) from error
-    if len(counts) > len(levels.numbers):
-        found = f"place {len(counts) - 1} of {len(levels.numbers)}"
-        raise make_plugin_error(SCORING, plugin, PluginError(f"returned Levels with {found}"))
-    return counts.nonzero()[0]
 
 
 def ask_normalize(

@@ -25,8 +25,6 @@ from .plugin_answers import (
     UNSIGNABLE as UNSIGNABLE,
     UPDATED as UPDATED,
     ClaimWrite as ClaimWrite,
-    Levelled as Levelled,
-    Levels as Levels,
     Narrowed as Narrowed,
     NoRemedy as NoRemedy,
     PendingPermit as PendingPermit,

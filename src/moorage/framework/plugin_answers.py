@@ -5,13 +5,9 @@ Authors import them from `moorage.framework.plugin`, with the extension points.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from moorage.objects.pod import Pod
 
@@ -108,29 +104,6 @@ class Reduction(Enum):
     LARGEST = "largest"
     #: Which rows are feasible, and all their numbers.
     EVERYTHING = "everything"
-
-
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """A score with few different numbers: these numbers, and per row the place of its number."""
-
-    numbers: NDArray[np.int64]
-    places: NDArray[np.intp]
-    #: Whether the places are kept from pod to pod. If they are the same array as before, they
-    #: differ at most on rows that have changed since.
-    are_kept: bool = False
-
-
-class Levelled(ABC):
-    """A prepared value with which all rows together may score only a few different numbers.
-
-    Then `normalize` must map a number alike however many rows have it: it is asked about each
-    number once.
-    """
-
-    @abstractmethod
-    def find_levels(self) -> Levels | None:
-        """Returns `score` for all rows as the few numbers that occur; None if there are many."""
 
 
 #: The answer of a plugin that cannot say what it reads of a pod.

@@ -24,7 +24,6 @@ from moorage.framework.plugin import (
     MAX_SCORE,
     UNSIGNABLE,
     Filter,
-    Levelled,
     Narrowed,
     Plugin,
     PreBind,
@@ -35,7 +34,6 @@ from moorage.framework.plugin import (
     Rescore,
     Reserve,
     Score,
-    Scores,
     Sign,
 )
 from moorage.framework.signing import has_no_say
@@ -232,29 +230,12 @@ def check_score_rows(
     assert plugin.normalize(prepared, np.array(raw, np.int64)[turned]).tolist() == [
         normal[at] for at in turned
     ]
-    _check_levels(plugin, prepared, nodes, feasible, normal)
     column = np.zeros(len(nodes.alive), np.int64)
     for score, row in zip(raw, feasible.tolist(), strict=True):
         answer = plugin.rescore(prepared, nodes, nodes.facts(row), column)
         assert answer in (Rescore.UNKNOWN, Rescore.UPDATED)
         if answer is Rescore.UPDATED:
             assert column[row] == score
-
-
-def _check_levels(
-    plugin: Any, prepared: Any, nodes: Nodes, feasible: NDArray[np.intp], normal: Scores
-) -> None:
-    """Checks that the few numbers that occur are those of the rows, and normalised like these."""
-    levels = prepared.find_levels() if isinstance(prepared, Levelled) else None
-    if levels is None:
-        return
-    places = levels.places[feasible]
-    expected = plugin.score(prepared, nodes, feasible)
-    assert levels.numbers[places].tolist() == expected.tolist()
-    occurring = np.unique(places)
-    once = np.zeros(len(levels.numbers), np.int64)
-    once[occurring] = plugin.normalize(prepared, levels.numbers[occurring])
-    assert once[places].tolist() == normal.tolist()
 
 
 def check_normal_scores(plugin: Any, pod: Pod, nodes: Nodes) -> None:
