@@ -161,3 +161,31 @@ def test_code_that_cannot_handle_a_traced_pod_is_asked_about_each() -> None:
 )
 def test_who_has_no_say_on_a_template(question: Question, has_none: bool) -> None:
     assert has_no_say(Asking(question), pod("a", cpu=1)) is has_none
+
+
+@pytest.mark.parametrize(
+    ("question", "alike"),
+    [
+        pytest.param(lambda pod, _: pod.priority, True, id="template"),
+        pytest.param(lambda pod, _: pod.name, False, id="name"),
+        pytest.param(lambda pod, nodes: nodes.storage.things_of(pod), False, id="storage"),
+    ],
+)
+def test_who_is_asked_about_each_pod(question: Question, alike: bool) -> None:
+    nodes, plugin = cluster(node("a")).nodes, Asking(question)
+
+    assert SignedTemplates([plugin]).find(pod("a"), nodes).again == (() if alike else (0,))
+    assert SignedTemplates([], seekers=[plugin]).find(pod("a"), nodes).sought_alike is alike
+    assert SignedTemplates([plugin], always=[plugin]).find(pod("a"), nodes).again == (0,)
+
+
+def test_granted_resources_are_part_of_no_template() -> None:
+    plugin, nodes = Asking(lambda pod, _: pod.held.requests), cluster(node("a")).nodes
+    resources = {"requests": {"cpu": "2"}}
+    status = {"containerStatuses": [{"name": "main", "resources": resources}]}
+    templates, granted = SignedTemplates([plugin]), pod("b", cpu=1, status=status)
+
+    assert granted.status.sizes
+    plain = templates.find(pod("a", cpu=1), nodes).parts
+    assert templates.find(granted, nodes).parts == (granted.held.requests,)
+    assert plain != (granted.held.requests,)

@@ -12,7 +12,7 @@ from moorage import testing
 from moorage.cluster import Change, NodeView, RowFacts, UndeclaredFact, WhatIf
 from moorage.cluster.facts import FACTS, WRITERS
 from moorage.cluster.host_ports import HOST_PORTS
-from moorage.cluster.view import list_members, see, see_less, see_more, see_row
+from moorage.cluster.view import list_members, see, see_less, see_more, see_no_rows, see_row
 from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.framework.plugin import Registry
 from moorage.plugins import REGISTRY
@@ -205,3 +205,21 @@ def test_engines_of_the_exactness_tests_find_what_is_not_declared() -> None:
 
     with pytest.raises(UndeclaredFact, match="TaintsOnly reads"):
         told.places(testing.pod("p"))
+
+
+def test_a_plugin_of_scope_row_prepares_without_rows() -> None:
+    nodes = testing.cluster(testing.node("a")).nodes
+    view = see_no_rows(Reader(Change.LABELS | Change.CLASSES), nodes)
+
+    assert not len(list(view.devices.classes))
+    with pytest.raises(UndeclaredFact, match="scope ROW, prepares by the pod alone and reads view"):
+        view.label("disk")
+
+
+def test_who_reads_figures_sees_no_names() -> None:
+    view = seen(Change.ALLOCATABLE | Change.REQUESTED)
+
+    reads: list[Read] = [lambda v: v.name(0), lambda v: v.node(0).name, lambda v: v.resource_sets]
+    for read in reads:
+        with pytest.raises(UndeclaredFact, match="MEMBERSHIP"):
+            read(view)
