@@ -31,11 +31,11 @@ from moorage.framework.profile import Profile
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from tests.builders import pod
 from tests.exactness.four_ways import FourWays, configuration, profile
 from tests.exactness.honest_plugins import Ordinals
 from tests.exactness.test_traps import Told
+from tests.registered import REGISTRY
 
 
 class Curfew(Filter[Pod], Sign):

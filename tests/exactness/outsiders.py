@@ -27,7 +27,7 @@ from moorage.framework.plugin import (
 from moorage.framework.status import Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
+from tests.registered import REGISTRY
 
 
 class Unsigned(NodeFilter, NodeScore):

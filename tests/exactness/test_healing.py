@@ -22,10 +22,10 @@ from moorage.framework.plugin import (
     Sign,
 )
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.exactness.four_ways import configuration, profile
 from tests.exactness.test_reuse_limits import decide
+from tests.registered import REGISTRY
 
 
 class FarSighted(Score[Pod], Sign):

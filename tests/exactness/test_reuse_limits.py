@@ -18,13 +18,13 @@ from moorage.engine.settings import class_settings
 from moorage.framework.profile import known_plugins
 from moorage.objects.node import HOSTNAME
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.simulate.place_study import study_places
 from tests.builders import node, pod
 from tests.exactness.four_ways import configuration, profile
 from tests.exactness.outsiders import WITH_OUTSIDERS
 from tests.exactness.test_traps import Told, anti, important
+from tests.registered import REGISTRY
 from tests.strategies import REQUIRED
 
 

@@ -30,13 +30,13 @@ from moorage.objects.kinds import READ_KINDS
 from moorage.objects.pod import Pod
 from moorage.objects.selector import equality
 from moorage.objects.workload import ReplicaSet, Service
-from moorage.plugins import REGISTRY
 from moorage.simulate.verdicts import RecordedScenario, read_scenarios
 from tests.builders import cluster, node, pod
 from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
 from tests.exactness.four_ways import configuration, profile as make_profile
 from tests.exactness.streams import COEXISTING, Shape, World
 from tests.exactness.templates import coexisting, some_disk_use, template, variation
+from tests.registered import REGISTRY
 from tests.storage_builders import claiming, mounting, pv, pvc, storage_class
 from tests.strategies import OWNER, REQUIRED
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from moorage.framework.plugin import Plugin, Sign
 from moorage.framework.signing import SignedTemplates, has_no_say
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from moorage.testing import check_signatures, check_skips
 from moorage.testing.variations import variations
 from tests.builders import pod
 from tests.laws.answers import EITHER, build
+from tests.registered import REGISTRY
 from tests.strategies import clusters, pods
 
 SIGNING = [kind for kind in EITHER if issubclass(kind, Sign)]

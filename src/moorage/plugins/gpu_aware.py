@@ -27,7 +27,7 @@ from moorage.framework.plugin import (
 from moorage.framework.status import Code, Reason
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Wakeup, on
-from moorage.objects.coexist import is_daemonset_pod
+from moorage.objects.daemons import is_daemonset_pod
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from moorage.objects.quantity import Quantity

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.framework.advice import MOST_GROUPS, Advice, Advise, name_nodes
-from moorage.framework.edits import TROUBLES, AddToleration, AnyEdit, RecoverNodes, Uncordon
+from moorage.framework.edits import TROUBLES, AddToleration, Edit, RecoverNodes, Uncordon
 from moorage.framework.plugin import (
     Filter,
     PreScore,
@@ -139,7 +139,7 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
         return Untolerated(pod.spec.tolerations or (), effects, self._compares)
 
 
-def _accept(taint: Taint, node_names: tuple[str, ...]) -> AnyEdit:
+def _accept(taint: Taint, node_names: tuple[str, ...]) -> Edit:
     """Returns what makes a taint of some nodes no obstacle any more."""
     if taint.key == CORDONED.key and taint.effect == CORDONED.effect:
         return Uncordon(node_names)

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Nodes
 from moorage.engine.concerned import find_concerned
-from moorage.framework.calls import ask_reserves_for
+from moorage.framework.calls import ask_reserves_for, ask_watch
 from moorage.framework.gang_points import ProtectGangs, find_room_counter
 from moorage.framework.nominated import sees_only_counts
 from moorage.framework.plugin import UNSIGNABLE, Sign
 from moorage.framework.points import pre_filter
 from moorage.framework.profile import Profile, once_per_profile
 from moorage.framework.signing import SignedTemplate, SignedTemplates, SigningFailed
-from moorage.objects.coexist import is_exclusive
 from moorage.objects.per_template import once_per_template_for
 from moorage.objects.pod import Pod
 
@@ -111,9 +110,18 @@ def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
     reserve = find_concerned(pod, profile).reserve
     return _is_template_countable(pod, profile) and not (
         nodes.nominations
-        or is_exclusive(pod)
+        or _counts_against_itself(pod, profile, nodes)
         or (pod.status.sizes and pod.held.requests != pod.requests)
         or (reserve and any(ask_reserves_for(profile.reserve[at], pod, nodes) for at in reserve))
+    )
+
+
+def _counts_against_itself(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
+    """Whether a filter watches what such a pod counts for, so that one may keep others off."""
+    return any(
+        ledger.kinds & ask_watch(plugin, pod, nodes) and ledger.entries(pod)
+        for plugin in profile.filter
+        for ledger in plugin.ledgers
     )
 
 

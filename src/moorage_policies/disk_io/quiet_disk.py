@@ -11,18 +11,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, HandleRegistry, RowFacts, Rows, Scope, View
-from moorage.framework.plugin import (
+from moorage.plugin import (
     MAX_SCORE,
+    Change,
+    HandleRegistry,
+    Pod,
     PreScore,
     Reduction,
     Rescore,
+    RowFacts,
+    Rows,
+    Scope,
     Score,
     Scores,
     Sign,
+    View,
     rescore_row,
 )
-from moorage.objects.pod import Pod
 
 from .disk_io_resource import (
     DISK_IO,

@@ -8,28 +8,45 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, HandleRegistry, RowFacts, Rows, Scope, View
-from moorage.config import ConfigError, Problem
-from moorage.documents.errors import DecodeError, child, item
-from moorage.framework.advice import Advice, Advise
-from moorage.framework.plugin import (
+from moorage.plugin import (
+    Action,
+    Advice,
+    Advise,
+    Change,
+    Code,
+    ConfigError,
+    CustomObject,
+    DecodeError,
     Filter,
+    HandleRegistry,
+    Node,
+    Pod,
     PreFilter,
     PreScore,
+    Problem,
+    Reason,
     Reduction,
+    Rejected,
     Rescore,
+    Resource,
+    RowFacts,
+    Rows,
+    Scope,
     Score,
     Scores,
     Sign,
+    Topics,
+    Verdict,
+    View,
+    Wakeup,
+    Wire,
+    child,
+    if_changed,
+    item,
+    on,
+    unresolvable,
 )
-from moorage.framework.status import Code, Reason, Rejected, unresolvable
-from moorage.framework.verdict import Verdict
-from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, if_changed, on
-from moorage.objects.custom import CustomObject
-from moorage.objects.meta import Wire
-from moorage.objects.node import Node
-from moorage.objects.pod import Pod
-from moorage.plugins.amounts import share, shares
+from moorage_policies.amounts import share, shares
 
 from .disk_io_advice import advise_on_disks
 from .disk_io_resource import (
