@@ -40,7 +40,6 @@ KEPT_ANSWERS = {
     "moorage/cluster/row_view.py": "what follows the log",
     "moorage/cluster/derived.py": "values kept until labels, taints or nodes change",
     "moorage/engine/extenders/survey.py": "answers kept while extenders are asked",
-    "moorage/engine/gangs/domain_use.py": "how full domains are, by sums that follow rows",
     "moorage/engine/gangs/key_domains.py": "sums of a row view over domains",
     "moorage/engine/gangs/member_fits.py": "how many members rows take, kept between gangs",
     "moorage/framework/pod_trace.py": "signatures for plugins that have none",

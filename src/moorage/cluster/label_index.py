@@ -92,9 +92,6 @@ _FEW_GROUPS = 64
 # Columns of codes for labels of pods, the least recently used dropped first.
 _MOST_COLUMNS = 64
 
-# Up to this many values, comparing with each beats a set lookup over the column.
-_FEW_VALUES = 4
-
 # How many comings and goings, and labels of such pods, are caught up with, beyond twice as many as
 # there were pods. After more, it is better to begin anew: that drops groups without pods, too.
 _MOST_CHANGES = 65_536
@@ -171,7 +168,7 @@ class PodIndex:
             codes = [self._namespaces[name] for name in namespaces if name in self._namespaces]
             if not codes:
                 return False
-            chosen &= _among(self._namespace_codes[: len(chosen)], codes)
+            chosen &= _among(self._namespace_codes[: len(chosen)], codes, len(self._namespaces))
         for requirement in selector.requirements:
             having = self._with_key.get(requirement.key)
             if having is None:
@@ -208,9 +205,9 @@ class PodIndex:
                 wanted = column.of(requirement.values)
                 if not wanted:
                     return False
-                chosen &= _among(codes, wanted)
+                chosen &= _among(codes, wanted, len(column))
             case "NotIn":
-                chosen &= ~_among(codes, column.of(requirement.values))
+                chosen &= ~_among(codes, column.of(requirement.values), len(column))
             case "Exists":
                 chosen &= codes != ABSENT
             case "DoesNotExist":
@@ -281,6 +278,10 @@ class _Codes:
         #: How many of the groups that have the label are known.
         self._known = 0
 
+    def __len__(self) -> int:
+        """Returns the number of codes."""
+        return len(self._of_value)
+
     def caught_up(self, having: list[int], labels: list[Labels]) -> NDArray[np.int32]:
         """Returns the codes of all groups, including new ones."""
         if self._known < len(having) or len(self._codes) < len(labels):
@@ -297,10 +298,9 @@ class _Codes:
         return [self._of_value[value] for value in values if value in self._of_value]
 
 
-def _among(codes: NDArray[np.int32], wanted: list[int]) -> Mask:
-    if len(wanted) > _FEW_VALUES:
-        return np.isin(codes, wanted)
-    found = np.zeros(len(codes), np.bool_)
-    for code in wanted:
-        found |= codes == code
-    return found
+def _among(codes: NDArray[np.int32], wanted: list[int], count: int) -> Mask:
+    """Returns where codes below a count are wanted ones, and not ABSENT."""
+    # The last place is that of ABSENT.
+    is_wanted = np.zeros(count + 1, np.bool_)
+    is_wanted[wanted] = True
+    return is_wanted[codes]

@@ -23,9 +23,9 @@ ABSENT = -1
 # Rules come from pod templates. Templates come and go, so the oldest rule makes room.
 _MOST_RULES = 512
 
-# How much is remembered of which codes were given out, before tables are better made anew.
+# How many codes that were given out are remembered beyond one for each value, before tables are
+# better made again.
 _MOST_GIVEN = 1_024
-_MOST_GIVEN_PER_CODE = 2
 
 
 class Vocabulary(Generic[T]):
@@ -103,7 +103,7 @@ class Vocabulary(Generic[T]):
             self._uses.append(0)
         self._codes[value] = code
         self._given.append(code)
-        if len(self._given) > _MOST_GIVEN_PER_CODE * len(self.values) + _MOST_GIVEN:
+        if len(self._given) > len(self.values) + _MOST_GIVEN:
             self._forgotten += len(self._given)
             self._given.clear()
         return code

@@ -43,9 +43,6 @@ from .workloads import KnownWorkloads
 Rows = slice | NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-# Up to this many values, comparing with each beats a set lookup over the column.
-_FEW_VALUES = 4
-
 
 class Nodes:
     """The rows, read-only. An array is indexed by row; `rows` in a call says which ones."""
@@ -433,10 +430,7 @@ class NodeView:
 
 def _among(codes: NDArray[np.intp], column: LabelColumn, values: Sequence[str]) -> Mask:
     wanted = [column.vocabulary.code(value) for value in values]
-    known = [code for code in wanted if code != ABSENT]
-    if len(known) > _FEW_VALUES:
-        return np.isin(codes, known)
-    found = np.zeros(len(codes), np.bool_)
-    for code in known:
-        found |= codes == code
-    return found
+    # The last place is that of ABSENT.
+    chosen = np.zeros(len(column.vocabulary) + 1, np.bool_)
+    chosen[[code for code in wanted if code != ABSENT]] = True
+    return chosen[codes]
