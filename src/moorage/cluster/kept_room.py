@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moorage.objects.coexist import is_daemonset_pod
+from moorage.objects.daemons import is_daemonset_pod
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import GroupKey
 

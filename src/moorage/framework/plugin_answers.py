@@ -133,38 +133,6 @@ class Levelled(ABC):
         """Returns `score` for all rows as the few numbers that occur; None if there are many."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignedParts:
-    """What a signature is made of, besides a pod's template, namespace, node name and owner.
-
-    It depends on nothing else of the pod or the cluster: pods that share these are signed once.
-    """
-
-    #: Labels that no selector in use reads. Those that one reads always count.
-    any_label: bool = False
-    #: The keys of annotations.
-    annotations: frozenset[str] = frozenset()
-    #: The services and the controller of the pod, as `nodes.workloads.siblings` returns them.
-    siblings: bool = False
-    #: The volumes of the template. Pods that are alike in everything else may differ in them.
-    volumes: bool = True
-
-    def __or__(self, other: SignedParts) -> SignedParts:
-        return SignedParts(
-            self.any_label or other.any_label,
-            self.annotations | other.annotations,
-            self.siblings or other.siblings,
-            self.volumes or other.volumes,
-        )
-
-
-#: A signature of the template, namespace, node name, owner and of labels that selectors read.
-TEMPLATE = SignedParts()
-
-#: A signature like `TEMPLATE`, but without volumes.
-TEMPLATE_BUT_VOLUMES = SignedParts(volumes=False)
-
-
 #: The answer of a plugin that cannot say what it reads of a pod.
 UNSIGNABLE = object()
 

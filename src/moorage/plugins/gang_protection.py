@@ -14,7 +14,7 @@ from moorage.framework.plugin import Filter, Rescore, Sign
 from moorage.framework.status import Code, Reason
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Wakeup, on
-from moorage.objects.coexist import is_daemonset_pod
+from moorage.objects.daemons import is_daemonset_pod
 from moorage.objects.meta import Wire
 from moorage.objects.pod import Pod
 
