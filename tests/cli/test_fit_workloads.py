@@ -237,7 +237,7 @@ def test_a_simulation_makes_the_pods_of_workloads_without_any(moorage: Moorage, 
 
     assert "note: made 2 Pod of deployment shop/web" in result.err
     assert "old" not in result.err
-    assert "3 placed, 0 pending, 1 nodes" in result.out
+    assert "3 placed, 0 pending, 1 node" in result.out
 
 
 def test_a_pod_that_was_copied_from_the_cluster_is_placed_anew(

@@ -122,8 +122,8 @@ def test_the_state_at_a_time(moorage: Moorage, recording: Path) -> None:
     result = moorage("replay", str(recording), "--until", "31s", "--pod", "default/huge")
 
     assert result.code == 0
-    assert "waiting after 30.500 s: 1 pods" in result.out
-    assert "    default/huge  unschedulable, 1 attempts, rejected by NodeResourcesFit" in result.out
+    assert "waiting after 30.500 s: 1 pod" in result.out
+    assert "    default/huge  unschedulable, 1 attempt, rejected by NodeResourcesFit" in result.out
     assert "waiting after 0.000 s: 0 pods" in moorage("replay", str(recording), "--until", "2").out
 
 

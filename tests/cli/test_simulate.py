@@ -39,7 +39,7 @@ def test_everything_placed_is_0(moorage: Moorage, write: Any) -> None:
 
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines()[:2] == ["NAMESPACE   POD   NODE", "default     pod   node"]
-    assert result.out.endswith("1 placed, 0 pending, 1 nodes\n")
+    assert result.out.endswith("1 placed, 0 pending, 1 node\n")
 
 
 def test_something_pending_is_1(moorage: Moorage) -> None:
@@ -173,7 +173,7 @@ def test_preemption_is_told(moorage: Moorage, write: Any) -> None:
         "NAMESPACE   PREEMPTED   FROM   BY\ndefault     low         node   default/high"
         in table.out
     )
-    assert table.out.endswith("1 placed, 0 pending, 1 preempted, 1 nodes\n")
+    assert table.out.endswith("1 placed, 0 pending, 1 preempted, 1 node\n")
     low = {"namespace": "default", "pod": "low", "node": "node", "by": "default/high"}
     assert told["preempted"] == [low]
 

@@ -33,8 +33,8 @@ def test_copies_of_a_pod_of_the_cluster_are_placed() -> None:
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ("default/run", "pod default/run: not found among 1 pods; did you mean default/runs?"),
-        ("", "pod : not found among 1 pods"),
+        ("default/run", "pod default/run: not found among 1 pod; did you mean default/runs?"),
+        ("", "pod : not found among 1 pod"),
         (node_manifest("n"), "Node: must be the name of a Pod or its manifest"),
         (7, "int: must be the name of a Pod or its manifest"),
     ],

@@ -154,7 +154,7 @@ def test_a_pod_of_a_gang_says_that_it_waits_with_the_others() -> None:
 
     gang_text = "pod default/g-0 waits with its gang default/g: 0 of 2 placed, 2 waiting"
     assert waits["headline"] == gang_text
-    assert waits["alone"] == "pod default/g-0 would go to n: 1 of 1 nodes take it"
+    assert waits["alone"] == "pod default/g-0 would go to n: 1 of 1 node takes it"
     assert waits["gang"]["message"] == "one node is short"
     assert (runs["alone"], runs["gang"]["placed"]) == ("", 2)
     assert runs["headline"].startswith("pod default/g-0 runs on ")

@@ -15,7 +15,7 @@ from moorage.objects.pod_group import PodGroup
 
 from .explain_targets import ExplainTarget, not_found
 from .explain_text import NodeNames
-from .rendering import line, shorten, table
+from .rendering import count, line, shorten, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -78,21 +78,22 @@ def gang_parts(gang: GangExplanation) -> Iterator[RenderableType]:
 def _headline(gang: GangExplanation) -> str:
     nodes = len(set(gang.nodes.values()))
     inside = f" in {gang.topology_key} {gang.domain}" if gang.topology_key and gang.domain else ""
-    on = f"on {nodes} node{'s' * (nodes != 1)}{inside}"
+    on = f"on {count(nodes, 'node')}{inside}"
     match gang.state:
         case "running":
-            return f"gang {gang.group} runs: {gang.running} pods {on}"
+            return f"gang {gang.group} runs: {count(gang.running, 'pod')} {on}"
         case "fits":
             placed = len(gang.nodes) - gang.running
             also = f" beside {gang.running} that run" if gang.running else ""
-            return f"gang {gang.group} fits: {placed} of {gang.waiting} pods{also}, {on}"
+            return f"gang {gang.group} fits: {placed} of {count(gang.waiting, 'pod')}{also}, {on}"
         case "preempting":
-            return f"gang {gang.group} waits for {len(gang.victims)} pods to make way"
+            return f"gang {gang.group} waits for {count(len(gang.victims), 'pod')} to make way"
         case "gated":
             return f"gang {gang.group} is not tried yet: {gang.waiting} of {gang.min_count} wait"
         case "error":
             return f"gang {gang.group} cannot be tried"
-    return f"gang {gang.group} does not fit: {gang.waiting} pods wait"
+    wait = f"{count(gang.waiting, 'pod')} wait{'s' * (gang.waiting == 1)}"
+    return f"gang {gang.group} does not fit: {wait}"
 
 
 def _domains(gang: GangExplanation) -> Iterator[RenderableType]:

@@ -21,7 +21,7 @@ from .options import (
     MasterOption,
     PluginsOption,
 )
-from .rendering import note
+from .rendering import count, note
 
 if TYPE_CHECKING:
     from moorage.client import Connection
@@ -101,6 +101,6 @@ async def _follow(
     from .signals import StopSignal
 
     async with shadow_cluster(connection, engine, recorder) as following:
-        print(f"Recording {len(engine.cluster.nodes)} nodes. Ctrl-C stops.", flush=True)
+        print(f"Recording {count(len(engine.cluster.nodes), 'node')}. Ctrl-C stops.", flush=True)
         await StopSignal(seconds).wait()
-        print(f"Recorded {following.counts.total()} placements.", flush=True)
+        print(f"Recorded {count(following.counts.total(), 'placement')}.", flush=True)

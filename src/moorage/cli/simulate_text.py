@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from moorage.objects.resources import CPU, MEMORY, describe_amount
 
-from .rendering import indent, line, plain, render, shorten, table
+from .rendering import count, indent, line, plain, render, shorten, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,8 +38,7 @@ def _make_parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableTyp
         yield _tabulate_use(transcript.use)
         yield ""
     for message, pods in _group_by_message(transcript.pending).items():
-        count = "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
-        yield line(f"{count}: {message}")
+        yield line(f"{count(len(pods), 'pod')}: {message}")
         names = [each.pod.key for each in pods]
         yield indent(line(shorten(names, len(names)) if wide else shorten(names)))
         yield ""
@@ -114,4 +113,4 @@ def _write_totals(transcript: Transcript) -> str:
     counts = [f"{len(transcript.placed)} placed", f"{len(transcript.pending)} pending"]
     if transcript.preempted:
         counts.append(f"{len(transcript.preempted)} preempted")
-    return ", ".join((*counts, f"{transcript.nodes} nodes"))
+    return ", ".join((*counts, count(transcript.nodes, "node")))

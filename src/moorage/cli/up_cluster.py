@@ -28,7 +28,7 @@ from moorage.record.reader import is_recording
 from moorage.simulate.manifests import read as read_manifests
 
 from .inputs import ConnectionOptions, EngineOptions
-from .rendering import note, plain
+from .rendering import count, note, plain
 
 # No kubeconfig is larger, and a dump that is smaller is quickly read twice.
 _LARGEST_KUBECONFIG = 2**20
@@ -259,7 +259,7 @@ def more_to_try() -> str:
 
 def addresses(cluster: Ready) -> str:
     """Says where the API server and the page are."""
-    ready = f"The cluster is ready: {cluster.nodes} nodes, {cluster.server}"
+    ready = f"The cluster is ready: {count(cluster.nodes, 'node')}, {cluster.server}"
     if not cluster.page:
         return f"{ready}, no scheduler"
     later = "(for 15 minutes; later the page asks for the token in the kubeconfig)"

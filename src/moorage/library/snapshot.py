@@ -307,7 +307,7 @@ def _list_places(transcript: Transcript) -> dict[str, str]:
 
 
 def _not_found(kind: str, name: str, known: Sequence[str]) -> InputError:
-    text = f"not found among {len(known)} {kind}s"
+    text = f"not found among {len(known)} {kind}{'s' * (len(known) != 1)}"
     likely = get_close_matches(name, known, n=1)
     return InputError(f"{kind} {name}", f"{text}; did you mean {likely[0]}?" if likely else text)
 

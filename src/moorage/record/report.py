@@ -118,11 +118,13 @@ def _story(result: ReplayResult) -> Iterator[str]:
 def _waiting(result: ReplayResult) -> Iterator[str]:
     if result.waiting is None:
         return
+    several = "s" * (len(result.waiting) != 1)
     yield ""
-    yield f"waiting after {result.seconds:.3f} s: {len(result.waiting)} pods"
+    yield f"waiting after {result.seconds:.3f} s: {len(result.waiting)} pod{several}"
     for each in result.waiting:
         by = f", rejected by {', '.join(each.rejectors)}" if each.rejectors else ""
-        yield f"    {each.pod}  {each.place}, {each.attempts} attempts{by}"
+        attempts = f"{each.attempts} attempt{'s' * (each.attempts != 1)}"
+        yield f"    {each.pod}  {each.place}, {attempts}{by}"
         if each.message:
             yield f"        {each.message}"
 

@@ -155,7 +155,9 @@ class Explanation(ExplanationPart, frozen=True):
     def headline(self) -> str:
         """The answer in one sentence."""
         runs_on, chosen = self.running_on, self.chosen
-        nodes = f"{self.feasible_count} of {self.node_count} nodes take it"
+        several = "s" * (self.node_count != 1)
+        take = "takes" if self.feasible_count == 1 else "take"
+        nodes = f"{self.feasible_count} of {self.node_count} node{several} {take} it"
         there = f" runs on {runs_on};" if runs_on else ""
         match self.state:
             case "fits" if len(self.equally_good) > 1 and runs_on in self.equally_good:
