@@ -100,7 +100,8 @@ async def test_a_gang_whose_pods_have_a_priority_is_placed(
         await admin.request("POST", _PRIORITY_CLASSES, important)
     try:
         objects = [node("n0", cpu=4), node("n1", cpu=4)]
-        await _place_by_each(gang_plane, tmp_path, objects, priorityClassName="beside-important")
+        ranked = {"priorityClassName": "beside-important"}
+        await _place_by_each(gang_plane, tmp_path, objects, ranked, **ranked)
     finally:
         async with arena(gang_plane.server, ADMIN_TOKEN) as admin:
             await admin.clear()
