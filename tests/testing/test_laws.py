@@ -254,11 +254,6 @@ class ReadsStorage(Disk):
         return Verdict.rejecting(~nodes.nothing(rows) & any(nodes.storage), LATE)
 
 
-class ReadsKeptRoom(Disk):
-    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
-        return Verdict.rejecting(~nodes.nothing(rows) & (nodes.kept_room is not None), LATE)
-
-
 class SignsATeam(Disk):
     """Signs an annotation that none of these pods has, and does not say so in `signs`."""
 
@@ -302,7 +297,6 @@ FALSE_READS = [
     ReadsDeviceClasses(),
     ReadsClaimsToDevices(),
     ReadsStorage(),
-    ReadsKeptRoom(),
 ]
 
 

@@ -165,8 +165,6 @@ class Metrics:
         yield _by_one(table.TOO_COSTLY_PODS, engine.too_costly)
         yield Counts(table.QUEUED_ENTITIES, queue.entities())
         yield Counts(table.QUEUE_INCOMING_ENTITIES, queue.incoming_entities.items())
-        kept = cluster.nodes.kept_room
-        yield Counts(table.KEPT_NODES, [((), 0 if kept is None else len(kept.nodes))])
         exclusive = cluster.nodes.ledger(EXCLUSIVE_PODS).column(ALL)
         yield Counts(table.EXCLUSIVE_PODS, [((), int(exclusive.sum()))])
         yield from _of_exclusive_nodes(cluster.nodes)

@@ -16,7 +16,6 @@ from moorage.objects.workload import Namespace, PodDisruptionBudget, SelectingOb
 from .changes import EVERYWHERE, Change, ChangeLog
 from .devices.slice_reading import DEFAULT_READING, SliceReading
 from .extended.contract import HandleRegistry
-from .kept_room import KeptRoom
 from .node_rows import clear_row, fill_row, set_allocatable, update_row, withdraw_resources
 from .nodes import Nodes
 from .pod_groups import KnownGroups
@@ -227,16 +226,6 @@ class Cluster:
             # Filters count it as running for other pods, and its terms may reject them.
             for term in pod.terms.anti_affinity:
                 label_keys.add(term.selector)
-
-    def keep_room(self, kept: KeptRoom | None) -> None:
-        """Keeps the room of some nodes for a gang; None keeps no room."""
-        before, self._state.kept_room = self._state.kept_room, kept
-        if before == kept:
-            return
-        names = {name for each in (before, kept) if each is not None for name in each.nodes}
-        for row in (self._state.rows.get(name) for name in names):
-            if row is not None:
-                self._note(row, Change.KEPT_ROOM)
 
     # Namespaces, services and controllers
 

@@ -26,7 +26,6 @@ from .devices.groups import RowGroups
 from .extended.contract import ExtendedResource
 from .extended.resources import ExtendedView
 from .inventory import Image
-from .kept_room import KeptRoom
 from .labels import ABSENT, LabelColumn, Vocabulary
 from .ledger import Counts, K, Ledger, LedgerLayer, Ledgers
 from .pod_groups import KnownGroups
@@ -108,11 +107,6 @@ class Nodes:
     def whole(self) -> Nodes:
         """All of it, to those who see only some facts and may run the filters of others."""
         return self
-
-    @property
-    def kept_room(self) -> KeptRoom | None:
-        """The nodes that are kept for a gang that has waited for long."""
-        return self._state.kept_room
 
     # Rows and names
 

@@ -49,7 +49,6 @@ def _fill(
                 put()
             except Exception as error:  # noqa: BLE001 - one object must not keep out the others
                 return what, error
-    anew.keep_room(cluster.nodes.kept_room)
     anew._state.storage.assume_as(cluster._state.storage)
     anew._state.devices.decide_as(cluster._state.devices)
     return None

@@ -19,7 +19,6 @@ from .extended.contract import HandleRegistry
 from .extended.resources import ExtendedResources
 from .host_ports import HOST_PORTS
 from .inventory import Images, VisitOrder
-from .kept_room import KeptRoom
 from .label_index import LabelKeys
 from .labels import LabelColumns, Vocabulary
 from .ledger import K, Ledger
@@ -61,7 +60,6 @@ class State:
     derived: NodeDerived = field(default_factory=NodeDerived)
     #: Made when first asked for, kept up to date from then on.
     pod_table: PodTable | None = None
-    kept_room: KeptRoom | None = None
     #: Made when asked for, dropped when the row changes.
     facts: dict[int, RowFacts] = field(default_factory=dict)
 

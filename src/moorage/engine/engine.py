@@ -294,7 +294,6 @@ class Engine:
 
     def _do_what_is_due(self, now: float) -> None:
         """Does what is due by time, without an event."""
-        self._groups.look_after(now)
         if self._attempts.waiting or self._consultations.waiting:
             self._look_after(now)
         if now >= self._next_sweep:
@@ -326,7 +325,6 @@ class Engine:
             self.queue.next_flush(now),
             self._attempts.next_deadline(),
             self._consultations.next_deadline(),
-            self._groups.next_deadline(),
             self.cluster.extended.next_expiry,
         )
         earliest = min([moment for moment in moments if moment is not None])

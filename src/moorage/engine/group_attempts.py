@@ -28,7 +28,6 @@ from .attempts import Attempts
 from .diagnosis import UNSCHEDULABLE, Failure
 from .evictions import PlannedPreemption
 from .gangs.gang_diagnosis import diagnose
-from .gangs.gang_protector import GangProtector
 from .gangs.group_cycle import Decide
 from .gangs.group_decision import GroupDecider, GroupDecision
 from .gangs.group_result import GroupCode
@@ -65,16 +64,6 @@ class GroupAttempts:
         self._decider = decider
         self._pending = pending
         self._emit = emit
-        #: Keeps room for gangs that starve.
-        self._protector = GangProtector(decider.cluster, queue, emit)
-
-    def look_after(self, now: float) -> None:
-        """Does what is due without any event."""
-        self._protector.look_after(now)
-
-    def next_deadline(self) -> float | None:
-        """Returns when something is due without any event."""
-        return self._protector.next_deadline()
 
     def attempt(
         self, entry: Gang, profiles: Mapping[str, Profile], decide: Decide, now: float
@@ -159,7 +148,6 @@ class GroupAttempts:
         result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code]
         self._observer.group_tried(name, result, members[0].began)
         self._help(decision, now)
-        self._protector.consider(decision, entry, now)
         if code is _SUCCESS and not refused:
             # Members that are left over are tried at once.
             self._queue.put_back(entry, now=now)

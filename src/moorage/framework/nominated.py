@@ -35,7 +35,6 @@ _BEYOND_COUNTS = int(Change.ALL) & ~int(
     | Change.NAMESPACES
     | Change.SERVICES
     | Change.MEMBERSHIP
-    | Change.KEPT_ROOM
     | Change.STORAGE
 )
 

@@ -14,7 +14,6 @@ from .disk_io.disk_io import DiskIO
 from .disk_io.quiet_disk import QuietDisk
 from .dynamic_resources.dynamic_resources import DynamicResources
 from .exclusive_node_limits import ExclusiveNodeLimits
-from .gang_protection import GangProtection
 from .gpu_aware import GPUAware
 from .gpu_fragmentation import GPUFragmentation
 from .image_locality import ImageLocality
@@ -59,7 +58,6 @@ BUILTIN: tuple[type[Plugin], ...] = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
-    GangProtection,
     GPUAware,
     DiskIO,
     QuietDisk,

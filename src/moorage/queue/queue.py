@@ -167,10 +167,6 @@ class Queue:
         """Returns the popped pods that are not done, in the order of their pop."""
         return tuple(pod for entity in self._in_flight for pod in entity.everyone)
 
-    def is_queued(self, key: GroupKey) -> bool:
-        """Whether pods of a group wait or are in flight."""
-        return key in self._gangs
-
     def sizes(self) -> dict[str, int]:
         """Counts waiting pods by the queues of kube-scheduler's metrics."""
         sizes = self._places.sizes()

@@ -53,8 +53,6 @@ class GangExplanation(ExplanationPart, frozen=True):
     topology_key: str = ""
     #: Where the members are, or would go.
     domain: str = ""
-    #: How many domains of each preferred level the gang would be in.
-    spread: dict[str, int] = msgspec.field(default_factory=dict)
     #: Which member is on which node, or would go there.
     nodes: dict[str, str] = msgspec.field(default_factory=dict)
     victims: tuple[PodAt, ...] = ()
@@ -84,7 +82,7 @@ def explain_gang(engine: Engine, group: PodGroup) -> GangExplanation:
         group.min_count,
         len(waiting),
         len(placed),
-        topology_key=group.domain_key,
+        topology_key=group.topology_key,
         nodes={pod.key: pod.node_name for pod in placed.values()},
     )
     if not waiting:
@@ -161,7 +159,6 @@ class _GangCase:
             state=state,
             message=decision.status.message,
             domain=result.domain.name if state == "fits" and result.domain is not None else "",
-            spread=dict(result.spread),
             nodes={**base.nodes, **where},
             victims=tuple(pod_at(pod, pod.node_name) for pod in victims),
         )
@@ -210,7 +207,7 @@ class _GangCase:
             for each in largest
         ]
         rooms.sort(key=lambda each: -each.room)
-        anywhere = self._try_domain(trial, EVERYWHERE) if self.group.domain_key else rooms[0].room
+        anywhere = self._try_domain(trial, EVERYWHERE) if self.group.topology_key else rooms[0].room
         return GangRoom(needed, tuple(rooms), anywhere, is_counted=False)
 
     def _try_domain(self, trial: Trial, domain: Domain) -> int:

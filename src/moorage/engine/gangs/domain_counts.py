@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from moorage.cluster import Nodes
 from moorage.engine.concerned import find_concerned
 from moorage.framework.calls import ask_reserves_for, ask_skips, ask_to_share
-from moorage.framework.gang_points import ProtectGangs, find_room_counter
+from moorage.framework.gang_points import find_room_counter
 from moorage.framework.nominated import sees_only_counts
 from moorage.framework.plugin import TEMPLATE, UNSIGNABLE, Sign, SignedParts
 from moorage.framework.points import pre_filter
@@ -92,18 +92,18 @@ def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[
 @once_per_profile
 def _signed_parts(profile: Profile) -> SignedParts | None:
     """Returns what filters read of a pod besides its template; None if one does not say."""
-    signing = [plugin for plugin in profile.filter if not isinstance(plugin, ProtectGangs)]
-    if not all(isinstance(plugin, Sign) for plugin in signing):
+    if not all(isinstance(plugin, Sign) for plugin in profile.filter):
         return None
-    parts = [each.signs for each in signing if isinstance(each, Sign) and each.signs is not None]
+    signs = [plugin.signs for plugin in profile.filter if isinstance(plugin, Sign)]
+    parts = [each for each in signs if each is not None]
     return reduce(or_, parts, TEMPLATE)
 
 
 @once_per_profile
 def _find_asked(profile: Profile) -> tuple[Sign, ...]:
     """Returns the filters that read more of a pod than they name, and so sign each member."""
-    signing = [each for each in profile.filter if not isinstance(each, ProtectGangs)]
-    return tuple(each for each in signing if isinstance(each, Sign) and each.signs is None)
+    signing = (each for each in profile.filter if isinstance(each, Sign))
+    return tuple(each for each in signing if each.signs is None)
 
 
 def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:

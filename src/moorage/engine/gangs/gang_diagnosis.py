@@ -43,7 +43,7 @@ def describe_room(group: PodGroup, members: Sequence[Pod], running: int, room: G
     """Describes the arithmetic of a gang: what it requests, where that is, and what is missing."""
     asked = ", ".join(describe_requests(members))
     text = f"{asked}: {len(members)} wait, {running} have a node, minCount is {group.min_count}. "
-    return text + " ".join(_describe_domains(group.domain_key, room))
+    return text + " ".join(_describe_domains(group.topology_key, room))
 
 
 def describe_requests(members: Sequence[Pod]) -> list[str]:

@@ -53,8 +53,6 @@ class GroupCycle(msgspec.Struct, frozen=True):
     with_topology: bool = False
     #: Whether only what kube-scheduler tries is tried, and all of it.
     is_literal: bool = False
-    #: A way to try first, for groups that want more than kube-scheduler knows of.
-    prefer: Callable[[GroupCycle], GroupResult | None] | None = None
     look: Look | None = None
 
     @property
@@ -64,9 +62,6 @@ class GroupCycle(msgspec.Struct, frozen=True):
 
     def run(self) -> GroupResult:
         """Tries to place the group. On success the members stay placed, otherwise nothing stays."""
-        preferred = self.prefer(self) if self.prefer is not None else None
-        if preferred is not None:
-            return preferred
         result = self._run_domains() if self.with_topology else self.try_domain(EVERYWHERE)
         if not result.has_placed and result.is_success:
             # To have nothing to do is no success: the members that are left found no node.

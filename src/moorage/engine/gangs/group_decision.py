@@ -36,7 +36,6 @@ from .group_result import (
 )
 from .member_fits import Look
 from .minimum_resources import find_gap
-from .topology_levels import place_by_levels
 from .trial import Trial
 
 # Looked up once, because that takes long for an enum.
@@ -108,7 +107,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
         As in kube-scheduler, a group that stays in one domain keeps what it has.
         """
         plugin = find_releaser(self.trial.profile)
-        if plugin is None or self.group.domain_key:
+        if plugin is None or self.group.topology_key:
             return
         if self.result.status.code is _UNSCHEDULABLE:
             for member in self.result.members:
@@ -204,10 +203,8 @@ class GroupDecider:
         gap = find_gap(group, self.cluster.nodes)
         if gap is not None:
             return GroupDecision(group, members, GroupResult(unschedulable(gap)), trial)
-        prefer = place_by_levels if group.preferred_keys and not is_literal else None
-        with_topology = self.settings.topology or bool(group.own_topology_key)
         cycle = GroupCycle(
-            group, members, trial, decide, with_topology, is_literal, prefer, self.look
+            group, members, trial, decide, self.settings.topology, is_literal, self.look
         )
         began = self.observer.clock()
         result = cycle.run()

@@ -147,7 +147,7 @@ class GroupPreemption:
 
         They are different ones whenever the cluster has changed.
         """
-        nodes, key = self._nodes, self.group.domain_key if self.cycle.with_topology else ""
+        nodes, key = self._nodes, self.group.topology_key if self.cycle.with_topology else ""
         changes = nodes.changes
         seed = f"{self.group.uid}/{changes.generation if changes is not None else 0}".encode()
         domains = nodes.label(key).codes if key else np.zeros(len(nodes.alive), np.intp)

@@ -102,8 +102,6 @@ class GroupResult(msgspec.Struct, eq=False):
     scores: Mapping[str, int] | None = None
     #: What came of it in each domain that was tried.
     tried: list[GroupResult] = []
-    #: How many domains of each preferred level the group is in.
-    spread: Mapping[str, int] = {}
 
     @property
     def is_success(self) -> bool:

@@ -30,7 +30,7 @@ _UNKNOWN_DOMAIN = "cannot determine domain for already scheduled pods: "
 
 def find_domains(group: PodGroup, nodes: Nodes) -> Sequence[Domain] | GroupStatus:
     """Returns the domains in which a group may be placed, by name; or why there are none."""
-    key = group.domain_key
+    key = group.topology_key
     if not key:
         return _ANYWHERE
     domains: Sequence[Domain] = split_by(key, nodes).domains
@@ -85,7 +85,7 @@ def score_domains(results: Sequence[GroupResult], nodes: Nodes, profile: Profile
 def ask_about_domains(pod: Pod, group: PodGroup, profile: Profile) -> DomainQuestion:
     """Returns what decides between domains for identical members, none of which has a node."""
     return DomainQuestion(
-        group.domain_key,
+        group.topology_key,
         pod.spec.scoring_requests,
         scored_resources(profile),
         group.min_count,
