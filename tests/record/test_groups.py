@@ -60,7 +60,7 @@ def play(path: Path, settings: RecordSettings | None = None) -> Stage:
             (1040.0, [partial(stage.apply, group("late", 4, key="rack"), *members("late", 2))]),
             (1050.0, [partial(stage.apply, *members("late", 2, start=2))]),
             (1100.0, [partial(stage.apply, pod_manifest("small", cpu=1))]),
-            (1110.0, [partial(stage.apply, group("urgent", 4), *members("urgent", 4))]),
+            (1110.0, [partial(stage.apply, group("urgent", 8), *members("urgent", 8))]),
             (1130.0, [partial(stage.remove, *members("rack", 4))]),
             (1160.0, [partial(stage.apply, pod_manifest("last", cpu=1))]),
         )
@@ -94,7 +94,7 @@ def test_another_decision_about_a_group_is_a_difference(tmp_path: Path) -> None:
 
 
 def test_a_later_segment_with_groups_replays_by_itself(tmp_path: Path) -> None:
-    play(tmp_path / "run", RecordSettings(most_bytes=8 * 3_000))
+    play(tmp_path / "run", RecordSettings(most_bytes=8 * 2_000))
     segments = sorted(tmp_path.glob("run.*"))
     assert len(segments) > 2
 
