@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.cluster import NodeView
-from moorage.framework.plugin import NodeFilter
-from moorage.objects.pod import Pod
+from moorage.plugin import NodeFilter, NodeView, Pod
 
 GENERATION = "example.com/generation"
 

@@ -36,3 +36,7 @@ def test_a_module_of_the_glossary_exists(module: str) -> None:
 
 def test_words_are_in_order_and_defined_once() -> None:
     assert [pair for pair in pairwise(_ENTRIES) if pair[0].lower() >= pair[1].lower()] == []
+
+
+def test_it_is_short_enough_to_be_read() -> None:
+    assert len(_ENTRIES) <= 30

@@ -14,9 +14,7 @@ from moorage_hardware_generation import (
 
 from moorage import testing
 from moorage.cluster import Cluster
-from moorage.framework.status import Code, Rejected
-from moorage.objects.node import Node
-from moorage.objects.pod import Pod
+from moorage.plugin import Code, Node, Pod, Rejected
 
 LABEL = "hardware.example.com/generation"
 UNKNOWN = "node(s) have no hardware generation"

@@ -6,7 +6,6 @@ import pytest
 from moorage_team_nodes import TeamNodes
 
 from moorage import testing
-from moorage.cluster import NodeView
 from moorage.config import load_mapping
 from moorage.engine import Engine
 from moorage.engine.events import Applied
@@ -14,9 +13,7 @@ from moorage.engine.explain import explain
 from moorage.engine.registry import registry
 from moorage.framework.plugin import Registry
 from moorage.framework.profile import known_plugins
-from moorage.framework.status import Code
-from moorage.objects.node import Node
-from moorage.objects.pod import Pod
+from moorage.plugin import Code, Node, NodeView, Pod
 
 PLUGIN = TeamNodes()
 

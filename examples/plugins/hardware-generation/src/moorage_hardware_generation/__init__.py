@@ -11,24 +11,33 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Rows, Scope, View
-from moorage.framework.plugin import (
+from moorage.plugin import (
+    Action,
+    Change,
+    Code,
     Filter,
+    Node,
+    Pod,
     PreFilter,
     PreScore,
+    Reason,
     Reduction,
+    Rejected,
+    Resource,
+    Rows,
+    Scope,
     Score,
     Scores,
     Sign,
+    Verdict,
+    View,
+    Wakeup,
+    Wire,
     normalize_scores,
+    on,
+    parse_int64,
+    unresolvable,
 )
-from moorage.framework.status import Code, Reason, Rejected, unresolvable
-from moorage.framework.verdict import Verdict
-from moorage.framework.wakeups import Action, Resource, Wakeup, on
-from moorage.objects.meta import Wire
-from moorage.objects.node import Node
-from moorage.objects.node_selector import parse_int64
-from moorage.objects.pod import Pod
 
 MIN_GENERATION = "hardware.example.com/min-generation"
 

@@ -12,15 +12,28 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, NodeView, Scope, View
-from moorage.framework.advice import Advice, Advise
-from moorage.framework.edits import SetLabel
-from moorage.framework.plugin import MAX_SCORE, NodeFilter, NodeScore, Sign
-from moorage.framework.status import Code, Reason
-from moorage.framework.wakeups import Action, Resource, Wakeup, on
-from moorage.objects.node import Node
-from moorage.objects.pod import Pod
-from moorage.objects.selector import Labels
+from moorage.plugin import (
+    MAX_SCORE,
+    Action,
+    Advice,
+    Advise,
+    Change,
+    Code,
+    Labels,
+    Node,
+    NodeFilter,
+    NodeScore,
+    NodeView,
+    Pod,
+    Reason,
+    Resource,
+    Scope,
+    SetLabel,
+    Sign,
+    View,
+    Wakeup,
+    on,
+)
 
 OWNER_PREFIX = "team.example.com/"
 TEAM = "team"
