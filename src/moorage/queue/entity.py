@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace as changed
@@ -18,44 +18,35 @@ from moorage.objects.pod_group import GroupKey, PodGroup
 EntityKey = str | GroupKey
 
 
-class Place(StrEnum):
-    """The place of a pod. It is always in exactly one."""
+#: Where an entity is. It is always in exactly one place.
+Place = Literal[
+    "active",
+    # Rejected by a plugin, and waiting until it may be tried again.
+    "backoff",
+    # The same, after a failure that is no plugin's verdict.
+    "error backoff",
+    # Waiting for something to happen in the cluster.
+    "unschedulable",
+    # Held back before it may be queued.
+    "gated",
+    # Of a group that is not known, and kept aside until it is.
+    "incomplete",
+    # Popped, and being scheduled.
+    "in flight",
+    "nowhere",
+]
 
-    ACTIVE = "active"
-    #: Rejected by a plugin, and waiting until it may be tried again.
-    BACKOFF = "backoff"
-    #: The same, after a failure that is no plugin's verdict.
-    ERROR_BACKOFF = "error backoff"
-    #: Waiting for something to happen in the cluster.
-    UNSCHEDULABLE = "unschedulable"
-    #: Held back before it may be queued.
-    GATED = "gated"
-    #: Of a group that is not known, and kept aside until it is.
-    INCOMPLETE = "incomplete"
-    #: Popped, and being scheduled.
-    IN_FLIGHT = "in flight"
-    NOWHERE = "nowhere"
-
-    # Places are looked up for every move of a pod, and that of an enum is many times slower.
-    __hash__ = str.__hash__
-
+BACKING_OFF: tuple[Place, ...] = ("backoff", "error backoff")
+UNSCHEDULABLE_PLACES: frozenset[Place] = frozenset(("unschedulable", "gated"))
 
 #: The queue of kube-scheduler's metrics that a place belongs to.
-QUEUES = {
-    Place.ACTIVE: "active",
-    Place.BACKOFF: "backoff",
-    Place.ERROR_BACKOFF: "backoff",
-    Place.UNSCHEDULABLE: "unschedulable",
-    Place.GATED: "unschedulable",
+QUEUES: Mapping[Place, str] = {
+    "active": "active",
+    "backoff": "backoff",
+    "error backoff": "backoff",
+    "unschedulable": "unschedulable",
+    "gated": "unschedulable",
 }
-# Looked up once, because that takes long for an enum, and every pod passes through these.
-ACTIVE, IN_FLIGHT, NOWHERE = Place.ACTIVE, Place.IN_FLIGHT, Place.NOWHERE
-BACKOFF, ERROR_BACKOFF = Place.BACKOFF, Place.ERROR_BACKOFF
-UNSCHEDULABLE, GATED = Place.UNSCHEDULABLE, Place.GATED
-INCOMPLETE = Place.INCOMPLETE
-
-BACKING_OFF = (BACKOFF, ERROR_BACKOFF)
-UNSCHEDULABLE_PLACES = frozenset({UNSCHEDULABLE, GATED})
 
 #: A backoff expiry that is always over.
 NEVER_FAILED = -1
@@ -98,7 +89,7 @@ class Entity(msgspec.Struct, eq=False, gc=False):
     timestamp: float
     #: Grows with every entry and return, so that equal sort keys keep their order of arrival.
     arrival: int
-    place: Place = Place.NOWHERE
+    place: Place = "nowhere"
     attempts: int = 0
     #: When it was first let into the active queue.
     initial_attempt: float | None = None

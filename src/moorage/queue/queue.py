@@ -16,16 +16,9 @@ from moorage.objects.pod import Pod
 from moorage.objects.pod_group import GroupKey, PodGroup
 
 from .entity import (
-    ACTIVE,
     BACKING_OFF,
-    BACKOFF,
-    ERROR_BACKOFF,
-    GATED,
-    IN_FLIGHT,
-    INCOMPLETE,
     NEVER_FAILED,
     QUEUES,
-    UNSCHEDULABLE,
     UNSCHEDULABLE_PLACES,
     Backoff,
     Entity,
@@ -158,7 +151,7 @@ class Queue:
     def get(self, uid: str) -> Entity | None:
         """Returns the waiting pod of this uid."""
         entity = self._find(uid)
-        if entity is None or entity.place is IN_FLIGHT:
+        if entity is None or entity.place == "in flight":
             return None
         return entity.find(uid)
 
@@ -174,9 +167,9 @@ class Queue:
             sizes["incomplete"] = sizes["pending"] = 0
             for gang in self._gangs.values():
                 sizes["pending"] += len(gang.late)
-                if gang.place is INCOMPLETE:
+                if gang.place == "incomplete":
                     sizes["incomplete"] += len(gang.members)
-                elif gang.place is not IN_FLIGHT:
+                elif gang.place != "in flight":
                     # As an entity it is counted once.
                     sizes[_QUEUES[gang.place]] += len(gang.members) - 1
         return sizes
@@ -234,7 +227,7 @@ class Queue:
             self.add(new, now)
         elif isinstance(entity, Gang):
             self._update_member(entity, old, new, now)
-        elif entity.place is IN_FLIGHT:
+        elif entity.place == "in flight":
             for event in pod_events(old, new, assigned=False):
                 self._in_flight.record(self._listeners.identify(event, old, new))
         else:
@@ -251,9 +244,9 @@ class Queue:
         if isinstance(entity, Gang):
             del self._group_of[pod.uid]
             entity.leave(pod.uid)
-            if not entity.members and entity.place is not IN_FLIGHT:
+            if not entity.members and entity.place != "in flight":
                 self._drop(entity)
-        elif entity is not None and entity.place is not IN_FLIGHT:
+        elif entity is not None and entity.place != "in flight":
             self._take(entity)
 
     def part(self, uid: str, now: float) -> None:
@@ -304,7 +297,7 @@ class Queue:
         gang, group = self._gangs.get(key), self._groups.get(key)
         if gang is None:
             self._begin_gang(key, (member,), label, now)
-        elif gang.place is IN_FLIGHT:
+        elif gang.place == "in flight":
             gang.late[pod.uid] = member
         else:
             gang.join(member)
@@ -312,7 +305,7 @@ class Queue:
                 return
             if group.priority_beside(pod) > gang.pod.priority and gang.lead(group, pod):
                 self._places.refresh(gang)
-            if gang.place is GATED:
+            if gang.place == "gated":
                 self._make_active(gang, label, now)
             else:
                 self._is_admitted(gang, label, (pod,))
@@ -325,7 +318,7 @@ class Queue:
         self._gangs[key] = gang
         group = self._groups.get(key)
         if group is None:
-            self._places.move(gang, INCOMPLETE)
+            self._places.move(gang, "incomplete")
         else:
             self._choose_lead(gang, group)
             self._make_active(gang, label, now)
@@ -347,28 +340,28 @@ class Queue:
     def _update_member(self, gang: Gang, old: Pod, new: Pod, now: float) -> None:
         member = gang.find(new.uid)
         member.pod = new
-        if gang.place in (IN_FLIGHT, INCOMPLETE):
+        if gang.place in ("in flight", "incomplete"):
             return
         events = pod_events(old, new, assigned=False)
         if UNSCHEDULED_POD_UPDATE not in events:
             # It asks for something else now.
             gang.refused_at = None
-        if gang.place is not GATED:
+        if gang.place != "gated":
             self._is_admitted(gang, UNSCHEDULED_POD_UPDATE.label, (new,))
         elif gang.gated_pod is not None and gang.gated_pod.uid == new.uid:
             gang.gated_pod = new
             heard = (self._listeners.identify(event, old, new) for event in events)
             if any(self._listeners.answer(gang, each) is not STAY for each in heard):
                 self._make_active(gang, UNSCHEDULED_POD_UPDATE.label, now)
-            if gang.place is GATED:
+            if gang.place == "gated":
                 self._places.refresh(gang)
 
     def put_group(self, before: PodGroup | None, group: PodGroup, now: float) -> None:
         """Takes in a new or changed group."""
         gang = self._gangs.get(group.group_key)
-        if gang is None or gang.place is IN_FLIGHT:
+        if gang is None or gang.place == "in flight":
             return
-        if gang.place is INCOMPLETE:
+        if gang.place == "incomplete":
             self._begin_again(gang, UNSCHEDULED_POD_ADD.label, now)
             return
         if before is None or not group.asks_as(before):
@@ -380,7 +373,7 @@ class Queue:
     def remove_group(self, key: GroupKey, now: float) -> None:
         """Removes a group: its pods wait until it exists again."""
         gang = self._gangs.get(key)
-        if gang is not None and gang.place is not IN_FLIGHT:
+        if gang is not None and gang.place != "in flight":
             self._begin_again(gang, "", now)
 
     # Attempts
@@ -391,15 +384,15 @@ class Queue:
             self.flush(now)
         if self._waker.followed:
             self._waker.send_followers(now)
-        queued = self._places.pop(ACTIVE)
+        queued = self._places.pop("active")
         if queued is None and self.backoff.pops_early:
-            queued = self._places.pop(BACKOFF)
+            queued = self._places.pop("backoff")
             if queued is not None:
-                self._count(queued, ACTIVE, POP_FROM_BACKOFF)
+                self._count(queued, "active", POP_FROM_BACKOFF)
         if queued is None:
             return None
         queued.start()
-        queued.place = IN_FLIGHT
+        queued.place = "in flight"
         self._in_flight.start(queued)
         self._waker.end(queued)
         return queued
@@ -484,12 +477,12 @@ class Queue:
         is_alone = key not in self._gangs
         self._join(member, key, UNSCHEDULED_POD_ADD.label, now)
         gang = self._gangs[key]
-        if is_alone and gang.place is not INCOMPLETE:
+        if is_alone and gang.place != "incomplete":
             # What failed after the decision is made good first: it keeps its place in line.
             gang.consecutive_errors = member.consecutive_errors
             gang.expiry = self.backoff.expiry(now, gang.failures)
-            if gang.backs_off(now) and gang.place is ACTIVE:
-                self._move(gang, ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+            if gang.backs_off(now) and gang.place == "active":
+                self._move(gang, "error backoff", SCHEDULE_ATTEMPT_FAILURE)
 
     def _spread(self, gang: Gang) -> int:
         """Returns by how many seconds a gang comes back later, so that not all come at once."""
@@ -526,9 +519,9 @@ class Queue:
         One in flight is tried again on return.
         """
         queued = self._find(key)
-        if queued is None or queued.place is ACTIVE:
+        if queued is None or queued.place == "active":
             return
-        if queued.place is IN_FLIGHT:
+        if queued.place == "in flight":
             self._in_flight.record(self._listeners.identify(FORCE_ACTIVATE, None, queued.pod))
         else:
             self._make_active(queued, FORCE_ACTIVATE.label, now)
@@ -536,18 +529,18 @@ class Queue:
     def look_again(self, key: EntityKey, label: str, now: float) -> None:
         """Checks whether what is gated may be tried, because what held it back may be over."""
         queued = self._find(key)
-        if queued is not None and queued.place is GATED:
+        if queued is not None and queued.place == "gated":
             self._make_active(queued, label, now)
 
     def retry(self, uid: str, now: float) -> None:
         """Tries a pod again after a backoff, because an action to help it has failed."""
         queued = self._places.get(uid)
-        if queued is None or queued.place is not UNSCHEDULABLE:
+        if queued is None or queued.place != "unschedulable":
             return
         if self._is_admitted(queued, SCHEDULE_ATTEMPT_FAILURE):
             queued.consecutive_errors += 1
             queued.expiry = self.backoff.expiry(now, queued.failures)
-            self._move(queued, ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+            self._move(queued, "error backoff", SCHEDULE_ATTEMPT_FAILURE)
 
     def flush(self, now: float) -> None:
         """Makes active what has ended its backoff, and wakes what has waited too long."""
@@ -561,7 +554,7 @@ class Queue:
                 # It would be refused again. To leave it alone costs others nothing.
                 seconds = self.backoff.seconds(queued.failures, len(queued.members))
                 queued.expiry = floor(now + seconds) + self._spread(queued)
-                places.move(queued, ERROR_BACKOFF)
+                places.move(queued, "error backoff")
             else:
                 self._make_active(queued, BACKOFF_COMPLETE, now)
         has_overdue = False
@@ -586,8 +579,8 @@ class Queue:
         """Returns the earliest time at which `flush` or `pop` has work to do; None if never."""
         is_ready = self._places.is_ready
         if (
-            is_ready(ACTIVE)
-            or (self.backoff.pops_early and is_ready(BACKOFF))
+            is_ready("active")
+            or (self.backoff.pops_early and is_ready("backoff"))
             or self._waker.followed
         ):
             return now
@@ -598,11 +591,11 @@ class Queue:
 
     def _move_by(self, queued: Entity, answer: WakeAnswer, label: str, now: float) -> None:
         if answer is STAY:
-            self._move(queued, UNSCHEDULABLE, label)
+            self._move(queued, "unschedulable", label)
         elif answer is AFTER_BACKOFF and queued.backs_off(now):
             if not self.backoff.pops_early or self._is_admitted(queued, label):
                 early = queued.waking_plugins and not queued.is_costly
-                self._move(queued, BACKOFF if early else ERROR_BACKOFF, label)
+                self._move(queued, "backoff" if early else "error backoff", label)
         else:
             self._make_active(queued, label, now)
 
@@ -612,7 +605,7 @@ class Queue:
         if asked or self._is_admitted(queued, label):
             if queued.initial_attempt is None:
                 queued.initial_attempt = now
-            self._move(queued, ACTIVE, label)
+            self._move(queued, "active", label)
 
     def _is_admitted(self, queued: Entity, label: str, pods: Iterable[Pod] | None = None) -> bool:
         """Whether the entity may be queued; one that may not is gated.
@@ -630,7 +623,7 @@ class Queue:
         gated_by, queued.refusal = answer
         is_held = pod is None
         stays = (
-            queued.place is GATED
+            queued.place == "gated"
             and not queued.was_flushed
             and (queued.gated_by, queued.is_held) == (gated_by, is_held)
             and (is_held or pod is queued.asked)
@@ -639,16 +632,16 @@ class Queue:
         if stays:
             # A pod with several victims hears of each: it stays where it is.
             if isinstance(queued, Gang):
-                self._incoming_members[QUEUES[GATED], label] += 1
+                self._incoming_members[QUEUES["gated"], label] += 1
             else:
-                self._count(queued, GATED, label)
+                self._count(queued, "gated", label)
             return False
         if isinstance(queued, Gang):
             queued.gated_pod = pod
         if not is_held:
             queued.rejectors |= {gated_by}
         queued.was_flushed = False
-        self._move(queued, GATED, label)
+        self._move(queued, "gated", label)
         return False
 
     def _ask_about_gang(self, gang: Gang, pods: Iterable[Pod]) -> tuple[Held, Pod | None]:
@@ -683,7 +676,7 @@ class Queue:
         """Raises AssertionError unless each pod is in exactly one place."""
         self._places.check()
         for queued in self._in_flight:
-            assert queued.place is IN_FLIGHT, f"{queued.key} is in flight, not {queued.place}"
+            assert queued.place == "in flight", f"{queued.key} is in flight, not {queued.place}"
             assert queued.key not in self._places, f"{queued.key} is in flight and waits"
         for key in self._waker.check():
             sent = self._places.get(key)
@@ -691,10 +684,10 @@ class Queue:
             assert sent.place not in UNSCHEDULABLE_PLACES, f"{key} is not tried for others"
         for group, gang in self._gangs.items():
             assert self._places.get(group) or self._in_flight.get(group), f"{group} is nowhere"
-            assert gang.members or gang.place is IN_FLIGHT, f"{group} waits without members"
+            assert gang.members or gang.place == "in flight", f"{group} waits without members"
         found = {uid: key for key, gang in self._gangs.items() for uid in gang.members | gang.late}
         assert found == self._group_of, "a pod is not where its group is"
 
 
 # What the gauges of metrics call the places of gangs.
-_QUEUES = {**QUEUES, GATED: "gated"}
+_QUEUES = {**QUEUES, "gated": "gated"}

@@ -16,7 +16,7 @@ from moorage.framework.plugin_fence import STOPPED, expect
 from moorage.framework.wakeups import Action, ClusterEvent, Reads, Resource, Wakeup, on
 from moorage.objects.pod import Pod
 
-from .entity import NOWHERE, Entity, EntityKey, Gang
+from .entity import Entity, EntityKey, Gang
 
 Wakeups = Mapping[str, Mapping[str, tuple[Wakeup, ...]]]
 #: By profile, each plugin that listens to an event, and what it has registered for it.
@@ -246,7 +246,7 @@ class InFlight:
         ended = self._started.pop(key, None)
         if ended is None:
             return None
-        ended[0].place = NOWHERE
+        ended[0].place = "nowhere"
         if not self._events:
             return ()
         missed = tuple(islice(self._events, ended[1] - self._dropped, None))

@@ -11,7 +11,7 @@ from moorage.framework.wakeups import Wakeup
 from moorage.objects.pod import Pod
 
 from .companions import Companions, Kind, LikePods, TopicFile, Unit
-from .entity import GATED, UNSCHEDULABLE, Entity, EntityKey
+from .entity import Entity, EntityKey
 from .entity_heap import EntityHeap
 from .queue_events import Listeners, QueueEvent
 
@@ -101,7 +101,7 @@ class UnschedulableEntities:
 
     def add(self, queued: Entity) -> None:
         """Files an entity that is not here."""
-        if queued.place is GATED:
+        if queued.place == "gated":
             self.gated.add(queued.key)
         kind = self._kind(queued)
         pods = self._like.get(kind)
@@ -124,7 +124,7 @@ class UnschedulableEntities:
 
     def _file(self, kind: Kind, queued: Entity) -> LikePods:
         companions = None
-        if queued.alike is not None and queued.place is UNSCHEDULABLE:
+        if queued.alike is not None and queued.place == "unschedulable":
             key = _find_key(kind, queued)
             companions = self._companions.get(key)
             if companions is None:
@@ -217,7 +217,7 @@ class UnschedulableEntities:
 
     def _kind(self, queued: Entity) -> Kind:
         pod = queued.asked
-        gated_by = queued.gated_by if queued.place is GATED else ""
+        gated_by = queued.gated_by if queued.place == "gated" else ""
         return (
             # Templates differ by identity: while like pods are filed, they keep it alive.
             id(pod.spec),
@@ -240,7 +240,7 @@ def _find_key(kind: Kind, queued: Entity) -> Hashable:
 
 def _plugins(queued: Entity) -> Iterable[str]:
     """Returns the plugins whose events can wake the pod."""
-    return (queued.gated_by,) if queued.place is GATED else queued.waking_plugins
+    return (queued.gated_by,) if queued.place == "gated" else queued.waking_plugins
 
 
 def _ask(topics: Any, *args: Any) -> tuple[Hashable, ...] | None:

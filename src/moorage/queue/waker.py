@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from moorage.objects.pod import Pod
 
 from .companions import Companions, LikePods
-from .entity import UNSCHEDULABLE, UNSCHEDULABLE_PLACES, Entity, EntityKey
+from .entity import UNSCHEDULABLE_PLACES, Entity, EntityKey
 from .queue_events import AFTER_BACKOFF, STAY, Listeners, QueueEvent, WakeAnswer
 from .unschedulable import UnschedulableEntities
 
@@ -119,7 +119,7 @@ class Waker:
 
     def make_up_for(self, queued: Entity, before: Companions | None, now: float) -> None:
         """Wakes a pod that left its companions while one of them is tried for all."""
-        if before is None or queued.place is not UNSCHEDULABLE:
+        if before is None or queued.place != "unschedulable":
             return
         is_tried = before.is_represented or before in self.followed.values()
         if is_tried and self._unschedulable.companions(queued.key) is not before:
