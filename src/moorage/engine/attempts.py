@@ -28,16 +28,6 @@ from moorage.queue import Entity, FailedAttempt, Gang, Queue, SharedFailure
 from moorage.queue.object_events import ASSIGNED_POD_DELETE
 
 from . import actions, budget, diagnosis, placement
-from .actions import (
-    Action,
-    BindPod,
-    PatchPodStatus,
-    PodRef,
-    ReleaseClaim,
-    RevokeClaims,
-    WriteClaims,
-    WriteVolumes,
-)
 from .cycle import Found
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from .events import BindingFailed, ClaimsWritten
@@ -65,7 +55,7 @@ class Attempts:
     _cluster: Cluster
     _queue: Queue
     _pending: Mapping[str, Pod]
-    _emit: Callable[[Action], None]
+    _emit: Callable[[actions.Action], None]
     _observer: Observer
     #: The ledger of what is evicted for whom.
     evictions: Evictions
@@ -158,7 +148,7 @@ class Attempts:
                 is_shared=is_shared,
             )
             for release in found.releases:
-                self._emit(ReleaseClaim(PodRef.to(pod), release))
+                self._emit(actions.ReleaseClaim(actions.PodRef.to(pod), release))
             if found.remedy is not None:
                 self._evict(pod, found, now)
             if is_shared:
@@ -186,7 +176,7 @@ class Attempts:
         for other in list(self._cluster.nodes.nominations.on(node_name).values()):
             if other.priority < pod.priority:
                 self._cluster.nominate(other, "")
-                self._emit(PatchPodStatus(PodRef.to(other), nominated_node_name=""))
+                self._emit(actions.PatchPodStatus(actions.PodRef.to(other), nominated_node_name=""))
 
     def fail(self, queued: Entity, failure: Failure, now: float) -> None:
         """Returns the entity to the queue and says why, unless it is no longer ours to place."""
@@ -336,11 +326,11 @@ class Attempts:
             self._give_up(placed, work, now)
             return
         for each in work:
-            ref = PodRef.to(placed.pod)
+            ref = actions.PodRef.to(placed.pod)
             if each.volumes or each.claims:
-                self._emit(WriteVolumes(ref, placed.node_name, each.volumes, each.claims))
+                self._emit(actions.WriteVolumes(ref, placed.node_name, each.volumes, each.claims))
             if each.devices is not None:
-                self._emit(WriteClaims(ref, placed.node_name, each.devices))
+                self._emit(actions.WriteClaims(ref, placed.node_name, each.devices))
         if placed.preparing:
             self._wait(placed, PlacementState.PREPARING)
         else:
@@ -364,17 +354,17 @@ class Attempts:
         """Lets a pod wait, and tells other pods which node it is going to."""
         placed.state = state
         self.waiting[placed.pod.uid] = placed
-        ref = PodRef.to(placed.pod)
-        self._emit(PatchPodStatus(ref, nominated_node_name=placed.node_name))
+        ref = actions.PodRef.to(placed.pod)
+        self._emit(actions.PatchPodStatus(ref, nominated_node_name=placed.node_name))
 
     def _bind(self, placed: Placement) -> None:
         placed.state = _BINDING
-        ref = PodRef.to(placed.pod)
+        ref = actions.PodRef.to(placed.pod)
         if PLACED in placed.pod.annotations:
             mark = {PLACED: ref.uid}
-            bind = BindPod(ref, placed.node_name, placed.profile.name, mark)
+            bind = actions.BindPod(ref, placed.node_name, placed.profile.name, mark)
         else:
-            bind = BindPod(ref, placed.node_name, placed.profile.name)
+            bind = actions.BindPod(ref, placed.node_name, placed.profile.name)
         for each in self._binders:
             if each.concerns(placed.pod.spec):
                 bind = msgspec.structs.replace(bind, extender=each.url_prefix)
@@ -430,7 +420,7 @@ class Attempts:
         if writes is not None:
             special = writes.creation is not None
             self._cluster.revoke_claims(placed.pod.uid)
-            self._emit(RevokeClaims(PodRef.to(placed.pod), writes.claims, special))
+            self._emit(actions.RevokeClaims(actions.PodRef.to(placed.pod), writes.claims, special))
         self._cluster.forget(placed.pod.uid)
 
     def _room_again(self, placed: Placement, now: float) -> None:

@@ -16,14 +16,6 @@ from moorage.objects.pod_group import PodGroup
 from moorage.queue import Entity, FailedAttempt, Gang, Queue
 
 from . import actions, budget
-from .actions import (
-    Action,
-    PatchPodGroupStatus,
-    PodGroupCondition,
-    PodRef,
-    RecordEvent,
-    ReleaseClaim,
-)
 from .attempts import Attempts
 from .diagnosis import UNSCHEDULABLE, Failure
 from .evictions import PlannedPreemption
@@ -55,7 +47,7 @@ class GroupAttempts:
         attempts: Attempts,
         decider: GroupDecider,
         pending: Mapping[str, Pod],
-        emit: Callable[[Action], None],
+        emit: Callable[[actions.Action], None],
     ) -> None:
         self._cluster: Cluster = decider.cluster
         self._observer: Observer = decider.observer
@@ -165,7 +157,7 @@ class GroupAttempts:
     def _help(self, decision: GroupDecision, now: float) -> None:
         """Asks for what may make room for a group that was refused."""
         for pod, release in decision.releases():
-            self._emit(ReleaseClaim(PodRef.to(pod), release))
+            self._emit(actions.ReleaseClaim(actions.PodRef.to(pod), release))
         if decision.remedy is not None:
             self._evict(decision, now)
 
@@ -213,22 +205,24 @@ class GroupAttempts:
         wanted = decision.condition()
         if wanted is not None:
             group = decision.group
-            condition = PodGroupCondition(
+            condition = actions.PodGroupCondition(
                 wanted.type,
                 wanted.status,
                 wanted.reason or "",
                 wanted.message or "",
                 group.generation,
             )
-            self._emit(PatchPodGroupStatus(PodRef.to_group(group), condition))
+            self._emit(actions.PatchPodGroupStatus(actions.PodRef.to_group(group), condition))
 
     def _tell_group(self, decision: GroupDecision) -> None:
         """Records an event on a refused group: what it lacks."""
         note = None if decision.is_waiting else diagnose(decision)
         if note is not None:
-            about, name = PodRef.to_group(decision.group), decision.trial.profile.name
+            about, name = actions.PodRef.to_group(decision.group), decision.trial.profile.name
             text = actions.truncate(note)
-            self._emit(RecordEvent(about, "Warning", "GangDiagnosis", "Scheduling", text, name))
+            self._emit(
+                actions.RecordEvent(about, "Warning", "GangDiagnosis", "Scheduling", text, name)
+            )
 
     # Making room
 

@@ -8,13 +8,7 @@ from enum import Enum, auto
 import msgspec
 
 from moorage.cluster import Nodes
-from moorage.framework.calls import (
-    ask_is_prepared,
-    ask_permit,
-    ask_prepare,
-    ask_reserve,
-    ask_unreserve,
-)
+from moorage.framework import calls
 from moorage.framework.device_writes import DeviceWrites
 from moorage.framework.observe import (
     ERROR,
@@ -145,7 +139,7 @@ def _ask_to_reserve(
     assert row is not None, "a pod is assumed on a node that is not there"
     for plugin in plugins:
         try:
-            answer = ask_reserve(plugin, ask, placement.pod, nodes, row)
+            answer = calls.ask_reserve(plugin, ask, placement.pod, nodes, row)
         except PluginError as error:
             return Failure(SCHEDULER_ERROR, str(error))
         if answer is not None:
@@ -159,7 +153,7 @@ def unreserve(placement: Placement, nodes: Nodes, observer: Observer) -> list[st
     with PointTimer(observer, UNRESERVE, placement.profile.name):
         for plugin in reversed(placement.profile.reserve):
             try:
-                ask_unreserve(plugin, placement.pod, nodes, placement.node_name)
+                calls.ask_unreserve(plugin, placement.pod, nodes, placement.node_name)
             except PluginError as error:
                 # The others must give back what they hold.
                 problems.append(str(error))
@@ -183,7 +177,7 @@ def _ask_each_permit(placement: Placement, observer: Observer, now: float) -> Fa
     ask = make_caller(observer, PERMIT)
     for plugin in placement.profile.permit:
         try:
-            answer = ask_permit(plugin, ask, placement.pod, placement.node_name)
+            answer = calls.ask_permit(plugin, ask, placement.pod, placement.node_name)
         except PluginError as error:
             return Failure(SCHEDULER_ERROR, str(error))
         if isinstance(answer, Wait):
@@ -200,7 +194,7 @@ def prepare(placement: Placement, nodes: Nodes, now: float) -> list[Preparation]
     for at in find_concerned(placement.pod, placement.profile).pre_bind:
         plugin = placement.profile.pre_bind[at]
         try:
-            wanted = ask_prepare(plugin, placement.pod, nodes, placement.node_name)
+            wanted = calls.ask_prepare(plugin, placement.pod, nodes, placement.node_name)
         except PluginError as error:
             return Failure(SCHEDULER_ERROR, str(error))
         if wanted is not None:
@@ -218,7 +212,7 @@ def check_preparations(placement: Placement, nodes: Nodes, now: float) -> Failur
         try:
             if placement.is_writing and until > now:
                 continue
-            answer = ask_is_prepared(plugin, placement.pod, nodes, placement.node_name)
+            answer = calls.ask_is_prepared(plugin, placement.pod, nodes, placement.node_name)
         except PluginError as error:
             answer = Rejected(Code.ERROR, (str(error),))
         if isinstance(answer, Rejected):

@@ -15,6 +15,7 @@ from moorage.framework.wakeups import ClusterEvent
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import GroupKey, PodGroup
 
+from . import object_events
 from .entity import (
     BACKING_OFF,
     NEVER_FAILED,
@@ -26,19 +27,6 @@ from .entity import (
     FailedAttempt,
     Gang,
     Place,
-)
-from .object_events import (
-    ASSIGNED_POD_ADD,
-    BACKOFF_COMPLETE,
-    FORCE_ACTIVATE,
-    GROUP_CHANGE,
-    POD_POPPED,
-    POP_FROM_BACKOFF,
-    SCHEDULE_ATTEMPT_FAILURE,
-    UNSCHEDULABLE_TIMEOUT,
-    UNSCHEDULED_POD_ADD,
-    UNSCHEDULED_POD_UPDATE,
-    pod_events,
 )
 from .places import Places, SortKey
 from .queue_events import AFTER_BACKOFF, STAY, InFlight, Listeners, WakeAnswer, Wakeups
@@ -202,7 +190,7 @@ class Queue:
     def count_remembered(self) -> Counter[str]:
         """Counts events that are kept for entities in flight, by event, and these entities."""
         counts = Counter(each.event.label for each in self._in_flight.remembered)
-        counts[POD_POPPED] = len(self._in_flight)
+        counts[object_events.POD_POPPED] = len(self._in_flight)
         return counts
 
     # Pods come, change and go
@@ -211,7 +199,7 @@ class Queue:
         """Adds a new pod; it replaces an older pod of the same name."""
         known = self._find(pod.uid)
         if known is None:
-            self._enter(pod, UNSCHEDULED_POD_ADD.label, now)
+            self._enter(pod, object_events.UNSCHEDULED_POD_ADD.label, now)
         else:
             self.update(known.find(pod.uid).pod, pod, now)
 
@@ -219,7 +207,7 @@ class Queue:
         """Takes in a change of a pod without a node; an unknown pod is added."""
         entity = self._find(new.uid)
         if entity is None:
-            self._enter(new, UNSCHEDULED_POD_UPDATE.label, now)
+            self._enter(new, object_events.UNSCHEDULED_POD_UPDATE.label, now)
         elif self._groups.key_of(new) != self._group_of.get(new.uid):
             # It names another group than before.
             self.delete(old)
@@ -228,7 +216,7 @@ class Queue:
         elif isinstance(entity, Gang):
             self._update_member(entity, old, new, now)
         elif entity.place == "in flight":
-            for event in pod_events(old, new, assigned=False):
+            for event in object_events.pod_events(old, new, assigned=False):
                 self._in_flight.record(self._listeners.identify(event, old, new))
         else:
             before = self._places.unschedulable.companions(new.uid)
@@ -279,7 +267,7 @@ class Queue:
         """Wakes an unschedulable pod if a change of the pod itself may help it."""
         if queued.place not in UNSCHEDULABLE_PLACES:
             return False
-        for event in pod_events(old, queued.pod, assigned=False):
+        for event in object_events.pod_events(old, queued.pod, assigned=False):
             queue_event = self._listeners.identify(event, old, queued.pod)
             answer = self._listeners.answer(queued, queue_event)
             if answer is not STAY:
@@ -342,17 +330,17 @@ class Queue:
         member.pod = new
         if gang.place in ("in flight", "incomplete"):
             return
-        events = pod_events(old, new, assigned=False)
-        if UNSCHEDULED_POD_UPDATE not in events:
+        events = object_events.pod_events(old, new, assigned=False)
+        if object_events.UNSCHEDULED_POD_UPDATE not in events:
             # It asks for something else now.
             gang.refused_at = None
         if gang.place != "gated":
-            self._is_admitted(gang, UNSCHEDULED_POD_UPDATE.label, (new,))
+            self._is_admitted(gang, object_events.UNSCHEDULED_POD_UPDATE.label, (new,))
         elif gang.gated_pod is not None and gang.gated_pod.uid == new.uid:
             gang.gated_pod = new
             heard = (self._listeners.identify(event, old, new) for event in events)
             if any(self._listeners.answer(gang, each) is not STAY for each in heard):
-                self._make_active(gang, UNSCHEDULED_POD_UPDATE.label, now)
+                self._make_active(gang, object_events.UNSCHEDULED_POD_UPDATE.label, now)
             if gang.place == "gated":
                 self._places.refresh(gang)
 
@@ -362,13 +350,13 @@ class Queue:
         if gang is None or gang.place == "in flight":
             return
         if gang.place == "incomplete":
-            self._begin_again(gang, UNSCHEDULED_POD_ADD.label, now)
+            self._begin_again(gang, object_events.UNSCHEDULED_POD_ADD.label, now)
             return
         if before is None or not group.asks_as(before):
             gang.refused_at = None
         if self._choose_lead(gang, group):
             self._places.refresh(gang)
-        self.look_again(group.group_key, GROUP_CHANGE, now)
+        self.look_again(group.group_key, object_events.GROUP_CHANGE, now)
 
     def remove_group(self, key: GroupKey, now: float) -> None:
         """Removes a group: its pods wait until it exists again."""
@@ -388,7 +376,7 @@ class Queue:
         if queued is None and self.backoff.pops_early:
             queued = self._places.pop("backoff")
             if queued is not None:
-                self._count(queued, "active", POP_FROM_BACKOFF)
+                self._count(queued, "active", object_events.POP_FROM_BACKOFF)
         if queued is None:
             return None
         queued.start()
@@ -433,7 +421,10 @@ class Queue:
                 queued.refused_at = self._helpful
                 queued.expiry += self._spread(queued)
         self._move_by(
-            queued, self._listeners.answer_missed(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now
+            queued,
+            self._listeners.answer_missed(queued, missed),
+            object_events.SCHEDULE_ATTEMPT_FAILURE,
+            now,
         )
         if queued.alike is not None:
             self._waker.note_failed(queued)
@@ -448,7 +439,7 @@ class Queue:
             if isinstance(queued, Gang):
                 queued.unschedulable_count = queued.consecutive_errors = 0
                 queued.expiry, queued.refused_at = NEVER_FAILED, None
-            self._make_active(queued, SCHEDULE_ATTEMPT_FAILURE, now)
+            self._make_active(queued, object_events.SCHEDULE_ATTEMPT_FAILURE, now)
 
     def _is_here_to_stay(self, queued: Entity, pod: Pod | None, now: float) -> bool:
         """Brings what was in flight up to date; returns whether it goes on waiting."""
@@ -475,14 +466,14 @@ class Queue:
             return
         member.note_failure(attempt)
         is_alone = key not in self._gangs
-        self._join(member, key, UNSCHEDULED_POD_ADD.label, now)
+        self._join(member, key, object_events.UNSCHEDULED_POD_ADD.label, now)
         gang = self._gangs[key]
         if is_alone and gang.place != "incomplete":
             # What failed after the decision is made good first: it keeps its place in line.
             gang.consecutive_errors = member.consecutive_errors
             gang.expiry = self.backoff.expiry(now, gang.failures)
             if gang.backs_off(now) and gang.place == "active":
-                self._move(gang, "error backoff", SCHEDULE_ATTEMPT_FAILURE)
+                self._move(gang, "error backoff", object_events.SCHEDULE_ATTEMPT_FAILURE)
 
     def _spread(self, gang: Gang) -> int:
         """Returns by how many seconds a gang comes back later, so that not all come at once."""
@@ -504,7 +495,7 @@ class Queue:
         concerns: Concerns | None = None,
     ) -> None:
         """Wakes pods that the event may help, as the plugins that rejected them judge it."""
-        if event is not ASSIGNED_POD_ADD:
+        if event is not object_events.ASSIGNED_POD_ADD:
             self._helpful += 1
         if not self._in_flight and not self._places.unschedulable.filed:
             # Most of what happens is that a pod is placed while nothing waits.
@@ -522,9 +513,11 @@ class Queue:
         if queued is None or queued.place == "active":
             return
         if queued.place == "in flight":
-            self._in_flight.record(self._listeners.identify(FORCE_ACTIVATE, None, queued.pod))
+            self._in_flight.record(
+                self._listeners.identify(object_events.FORCE_ACTIVATE, None, queued.pod)
+            )
         else:
-            self._make_active(queued, FORCE_ACTIVATE.label, now)
+            self._make_active(queued, object_events.FORCE_ACTIVATE.label, now)
 
     def look_again(self, key: EntityKey, label: str, now: float) -> None:
         """Checks whether what is gated may be tried, because what held it back may be over."""
@@ -537,10 +530,10 @@ class Queue:
         queued = self._places.get(uid)
         if queued is None or queued.place != "unschedulable":
             return
-        if self._is_admitted(queued, SCHEDULE_ATTEMPT_FAILURE):
+        if self._is_admitted(queued, object_events.SCHEDULE_ATTEMPT_FAILURE):
             queued.consecutive_errors += 1
             queued.expiry = self.backoff.expiry(now, queued.failures)
-            self._move(queued, "error backoff", SCHEDULE_ATTEMPT_FAILURE)
+            self._move(queued, "error backoff", object_events.SCHEDULE_ATTEMPT_FAILURE)
 
     def flush(self, now: float) -> None:
         """Makes active what has ended its backoff, and wakes what has waited too long."""
@@ -556,14 +549,16 @@ class Queue:
                 queued.expiry = floor(now + seconds) + self._spread(queued)
                 places.move(queued, "error backoff")
             else:
-                self._make_active(queued, BACKOFF_COMPLETE, now)
+                self._make_active(queued, object_events.BACKOFF_COMPLETE, now)
         has_overdue = False
         while queued := places.unschedulable.next_overdue(now):
             has_overdue = True
             queued.flushed, queued.was_flushed = now, True
-            self._move_by(queued, AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
+            self._move_by(queued, AFTER_BACKOFF, object_events.UNSCHEDULABLE_TIMEOUT.label, now)
         if has_overdue:
-            self._in_flight.record(self._listeners.identify(UNSCHEDULABLE_TIMEOUT, None, None))
+            self._in_flight.record(
+                self._listeners.identify(object_events.UNSCHEDULABLE_TIMEOUT, None, None)
+            )
         places.due = places.find_due()
 
     def _is_hopeless(self, gang: Gang, now: float) -> bool:

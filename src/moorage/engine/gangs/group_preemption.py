@@ -11,17 +11,10 @@ import numpy as np
 from moorage.cluster import Nodes
 from moorage.config.kubernetes_versions import KubernetesVersion
 from moorage.engine.budget import MOST_GROUP_WORK, MOST_LIFTED
+from moorage.framework import victim_units
 from moorage.framework.disruption_budgets import BudgetIndex
 from moorage.framework.observe import SUCCESS
 from moorage.framework.status import Code
-from moorage.framework.victim_units import (
-    VictimUnit,
-    choose_lesser,
-    find_units,
-    makes_way,
-    mark_violations,
-    spare_order,
-)
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import NEVER_EVICTS, PodGroup
 
@@ -57,7 +50,7 @@ class GroupRemedy:
     #: Where each member is to go, by uid.
     nominations: Mapping[str, str] | None = None
     #: Who has to go.
-    units: tuple[VictimUnit, ...] = ()
+    units: tuple[victim_units.VictimUnit, ...] = ()
     #: What was found for the members without any pod of lower priority.
     trial: GroupResult | None = None
     #: The code of kube-scheduler's status.
@@ -127,20 +120,20 @@ class GroupPreemption:
             )
         chosen = self._choose_lesser(priority)
         if not chosen:
-            return self._seek_among(find_units(self._nodes, priority))
+            return self._seek_among(victim_units.find_units(self._nodes, priority))
         for pods in chosen:
-            remedy = self._seek_among(find_units(self._nodes, priority, pods))
+            remedy = self._seek_among(victim_units.find_units(self._nodes, priority, pods))
             if remedy.is_found:
                 return remedy
         return replace(remedy, text=f"{remedy.text}, {_NOT_ALL}")
 
-    def _seek_among(self, units: Sequence[VictimUnit]) -> GroupRemedy:
+    def _seek_among(self, units: Sequence[victim_units.VictimUnit]) -> GroupRemedy:
         """Finds victims among some units."""
         if not units:
             return GroupRemedy(f"{_PREFIX}{_NO_VICTIMS}", code=Code.UNRESOLVABLE.value)
         self.trial.work_left = MOST_GROUP_WORK
-        units = mark_violations(units, BudgetIndex(self._nodes.workloads.budgets))
-        return self._try_victims(spare_order(units))
+        units = victim_units.mark_violations(units, BudgetIndex(self._nodes.workloads.budgets))
+        return self._try_victims(victim_units.spare_order(units))
 
     def _choose_lesser(self, priority: int) -> list[tuple[Pod, ...]]:
         """Yields the pods of lower priority to look at, if there are too many to look at all.
@@ -151,17 +144,19 @@ class GroupPreemption:
         changes = nodes.changes
         seed = f"{self.group.uid}/{changes.generation if changes is not None else 0}".encode()
         domains = nodes.label(key).codes if key else np.zeros(len(nodes.alive), np.intp)
-        return choose_lesser(nodes, priority, MOST_LIFTED, domains, crc32(seed))
+        return victim_units.choose_lesser(nodes, priority, MOST_LIFTED, domains, crc32(seed))
 
     def _is_ongoing(self, priority: int) -> bool:
         """Whether victims are still leaving a node that a member waits for."""
         names = {pod.nominated_node_name for pod in self.members} - {""}
         rows = [row for name in names if (row := self._nodes.row(name)) is not None]
         return any(
-            makes_way(other, priority) for row in rows for other in self._nodes.pods(row).values()
+            victim_units.makes_way(other, priority)
+            for row in rows
+            for other in self._nodes.pods(row).values()
         )
 
-    def _try_victims(self, units: Sequence[VictimUnit]) -> GroupRemedy:
+    def _try_victims(self, units: Sequence[victim_units.VictimUnit]) -> GroupRemedy:
         """Places the group without some units; those with which it still fits are spared."""
         try:
             self.trial.lift_all(pod for unit in units for pod in unit.pods)
