@@ -13,13 +13,12 @@ from moorage.objects.resources import Amounts
 from moorage.objects.storage import StorageObject
 from moorage.objects.workload import Namespace, PodDisruptionBudget, SelectingObject
 
+from . import node_rows
 from .changes import EVERYWHERE, Change, ChangeLog
-from .devices.slice_reading import DEFAULT_READING, SliceReading
+from .devices.pools import DEFAULT_READING, SliceReading
 from .extended.contract import HandleRegistry
-from .node_rows import clear_row, fill_row, set_allocatable, update_row, withdraw_resources
 from .nodes import Nodes
 from .pod_groups import KnownGroups
-from .pod_rows import attach_pod, detach_pod, replace_pod
 from .state import make_state
 from .storage.use import USED_STORAGE
 from .storage.writer import OBJECT_CHANGE, StorageWriter
@@ -79,7 +78,7 @@ class Cluster:
         node = self.nodes.node(row)
         pods = dict(self._state.pods[row])
         for pod in pods.values():
-            detach_pod(self.nodes, self._state, pod, row)
+            node_rows.detach_pod(self.nodes, self._state, pod, row)
         if pods:
             self._on_unknown_nodes[name] = pods
         for pod in self._state.nominations.on(name).values():
@@ -87,8 +86,8 @@ class Cluster:
         self._storage.leave(row, name)
         self._state.extended.leave(row)
         self._state.devices.leave(row)
-        clear_row(self._state, row, node)
-        if withdraw_resources(self._state, node.allocatable):
+        node_rows.clear_row(self._state, row, node)
+        if node_rows.withdraw_resources(self._state, node.allocatable):
             self._refresh_resources()
         self._free_rows.append(row)
         self._note_membership(row)
@@ -100,18 +99,18 @@ class Cluster:
         # This is done before the row has a name, so that nominations to it are counted once, at
         # the end.
         self._set_allocatable(row, (), node)
-        fill_row(self._state, row, node)
+        node_rows.fill_row(self._state, row, node)
         self._storage.join(row, node.name)
         self._state.extended.join(row, node.name)
         self._state.devices.join(node.name)
         self._note_membership(row)
         for pod in self._on_unknown_nodes.pop(node.name, {}).values():
-            attach_pod(self.nodes, self._state, pod, row)
+            node_rows.attach_pod(self.nodes, self._state, pod, row)
         for pod in self._state.nominations.on(node.name).values():
             self._count_nominated(pod, node.name, 1)
 
     def _update_node(self, row: int, before: Node, node: Node) -> None:
-        kinds = update_row(self._state, row, before, node)
+        kinds = node_rows.update_row(self._state, row, before, node)
         if node.allocatable != before.allocatable:
             self._set_allocatable(row, before.allocatable, node)
             kinds |= Change.ALLOCATABLE
@@ -125,10 +124,10 @@ class Cluster:
         # Pods are counted in the domains of their node: they leave the old ones and enter the new.
         pods = list(self._state.pods[row].values())
         for pod in pods:
-            detach_pod(self.nodes, self._state, pod, row)
+            node_rows.detach_pod(self.nodes, self._state, pod, row)
         self._state.labels.set_row(row, before.labels, node.labels)
         for pod in pods:
-            attach_pod(self.nodes, self._state, pod, row)
+            node_rows.attach_pod(self.nodes, self._state, pod, row)
         self._state.order.move(row, node.zone)
         self._state.devices.relabel()
         return Change.LABELS
@@ -384,7 +383,7 @@ class Cluster:
         if row is None:
             self._on_unknown_nodes.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
-            self._note_pod(pod, row, attach_pod(self.nodes, self._state, pod, row))
+            self._note_pod(pod, row, node_rows.attach_pod(self.nodes, self._state, pod, row))
 
     def _displace(self, pod: Pod) -> None:
         del self._pods[pod.uid]
@@ -394,7 +393,7 @@ class Cluster:
         if row is None:
             self._drop_from_unknown(pod)
         else:
-            self._note_pod(pod, row, detach_pod(self.nodes, self._state, pod, row))
+            self._note_pod(pod, row, node_rows.detach_pod(self.nodes, self._state, pod, row))
 
     def _note_pod(self, pod: Pod, row: int, kinds: int) -> None:
         """Notes what a pod that came or went changes on its row."""
@@ -415,7 +414,7 @@ class Cluster:
             kinds = find_retold(known, pod)
             if kinds:
                 self.changes.note(row, kinds)
-        replace_pod(state, known, pod, row)
+        node_rows.replace_pod(state, known, pod, row)
 
     def _drop_from_unknown(self, pod: Pod) -> None:
         waiting = self._on_unknown_nodes[pod.node_name]
@@ -424,7 +423,7 @@ class Cluster:
             del self._on_unknown_nodes[pod.node_name]
 
     def _set_allocatable(self, row: int, before: Amounts, node: Node) -> None:
-        if set_allocatable(self._state, row, before, node.allocatable):
+        if node_rows.set_allocatable(self._state, row, before, node.allocatable):
             self._refresh_resources()
 
     def _refresh_resources(self) -> None:

@@ -14,7 +14,7 @@ from .changes import EVERYWHERE
 from .columns import Columns, RowFacts
 from .derived import NodeDerived
 from .devices.devices import Devices
-from .devices.slice_reading import SliceReading
+from .devices.pools import SliceReading
 from .extended.contract import HandleRegistry
 from .extended.resources import ExtendedResources
 from .host_ports import HOST_PORTS

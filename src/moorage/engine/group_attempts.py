@@ -19,7 +19,7 @@ from . import actions, budget
 from .attempts import Attempts
 from .diagnosis import UNSCHEDULABLE, Failure
 from .evictions import PlannedPreemption
-from .gangs.gang_diagnosis import diagnose
+from .gangs.gang_room import diagnose
 from .gangs.group_cycle import Decide
 from .gangs.group_decision import GroupDecider, GroupDecision
 from .gangs.group_result import GroupCode

@@ -15,8 +15,7 @@ import msgspec
 from . import workload
 from .csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from .custom import CustomObject
-from .device import DeviceClass, ResourceSlice
-from .device_taint_rule import DeviceTaintRule
+from .device import DeviceClass, DeviceTaintRule, ResourceSlice
 from .meta import ObjectKind
 from .node import Node
 from .pod import Pod

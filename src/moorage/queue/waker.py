@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 
 from moorage.objects.pod import Pod
 
-from .companions import Companions, LikePods
 from .entity import UNSCHEDULABLE_PLACES, Entity, EntityKey
 from .queue_events import AFTER_BACKOFF, STAY, Listeners, QueueEvent, WakeAnswer
-from .unschedulable import UnschedulableEntities
+from .unschedulable import Companions, LikePods, UnschedulableEntities
 
 #: Whether a wake-up concerns a pod.
 Concerns = Callable[[Pod], bool]

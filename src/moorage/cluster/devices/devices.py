@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from moorage.cel import compile_device_expression
 from moorage.cluster.changes import EVERYWHERE, Change
-from moorage.objects.device import DeviceClass, ResourceSlice
-from moorage.objects.device_taint_rule import DeviceTaintRule, TaintSelector
+from moorage.objects.device import DeviceClass, DeviceTaintRule, ResourceSlice, TaintSelector
 from moorage.objects.resource_claim import Allocation, DeviceObject, ResourceClaim
 
 from .claims import ClaimsWriter, Decision, ResourceClaims
@@ -15,8 +14,7 @@ from .device_classes import DeviceClasses
 from .device_log import DeviceLog
 from .device_use import DeviceUse
 from .groups import MatchNodes, RowGroups
-from .pools import Pool, PoolKey
-from .slice_reading import DEFAULT_READING, SliceReading
+from .pools import DEFAULT_READING, Pool, PoolKey, SliceReading
 from .taint_rules import TaintRules
 
 Note = Callable[[int, Change], None]

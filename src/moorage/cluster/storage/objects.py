@@ -20,9 +20,8 @@ from moorage.objects.storage import (
 )
 from moorage.objects.volume import ClaimUse
 
-from .followed_claims import FollowedClaims
+from .followed_claims import FollowedClaims, NominatedClaims
 from .indexes import AssumedObjects, Attachments, VolumeIndex
-from .nominated_claims import NominatedClaims
 from .pod_facts import PodFacts
 
 #: How a pod uses a claim, the key of the claim, and the claim as it was last seen, if it was.

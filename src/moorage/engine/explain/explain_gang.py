@@ -12,8 +12,14 @@ from moorage.engine import budget
 from moorage.engine.engine import Engine
 from moorage.engine.gangs import topology
 from moorage.engine.gangs.admission import hold_member
-from moorage.engine.gangs.gang_diagnosis import describe_requests, describe_room
-from moorage.engine.gangs.gang_room import DomainRoom, GangRoom, count_nodes, count_room
+from moorage.engine.gangs.gang_room import (
+    DomainRoom,
+    GangRoom,
+    count_nodes,
+    count_room,
+    describe_requests,
+    describe_room,
+)
 from moorage.engine.gangs.group_cycle import EVERYWHERE, GroupCycle
 from moorage.engine.gangs.group_decision import GroupDecision
 from moorage.engine.gangs.group_result import Domain, GroupCode, GroupStatus

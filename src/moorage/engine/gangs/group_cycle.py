@@ -17,7 +17,6 @@ from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 
 from . import topology
-from .domain_choice import BestDomain, choose_domain
 from .domain_counts import count_members
 from .group_result import (
     SUCCESS,
@@ -31,6 +30,7 @@ from .group_result import (
     unschedulable,
 )
 from .member_fits import Look
+from .topology import BestDomain, choose_domain
 from .trial import Trial
 
 #: Decides one member on the nodes of a domain; None means that there are no nodes.

@@ -22,7 +22,7 @@ from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 
 from .domain_counts import sees_counts
-from .group_checks import find_fault
+from .group_checks import find_fault, find_gap
 from .group_cycle import Decide, GroupCycle
 from .group_preemption import GroupPreemption, GroupRemedy
 from .group_result import (
@@ -35,7 +35,6 @@ from .group_result import (
     unschedulable,
 )
 from .member_fits import Look
-from .minimum_resources import find_gap
 from .trial import Trial
 
 # Looked up once, because that takes long for an enum.
