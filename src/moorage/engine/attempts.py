@@ -111,11 +111,9 @@ class Attempts:
         if why is None:
             return False
         self.too_costly[queued.pod.spec.scheduler_name] += 1
-        attempt = budget.attempts_told(queued.pod) + 1
-        count = len(self._cluster.nodes)
-        text = f"0/{count} nodes are available: {why}. It is tried again later (attempt {attempt})."
+        text = f"0/{len(self._cluster.nodes)} nodes are available: {why}. It is tried again later."
         self._observer.attempt_failed(queued.began)
-        failure = Failure(budget.TOO_COSTLY, text, delay=budget.delay(attempt))
+        failure = Failure(budget.TOO_COSTLY, text, delay=budget.delay(queued.attempts))
         self.fail(queued, failure, now)
         return True
 

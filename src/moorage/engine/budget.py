@@ -7,7 +7,6 @@ reused, and a replay counts the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -64,10 +63,8 @@ _PER_TERM_OF_MEMBER = 40
 _PER_VOLUME = 16
 
 # A pod that is too costly is tried again after a minute, then after twice as long each time.
-_FIRST_DELAY = 60.0
-_LONGEST_DELAY = 3_600.0
-
-_ATTEMPT = re.compile(r"\(attempt (\d{1,9})\)", re.ASCII)
+_FIRST_DELAY = 60
+_LONGEST_DELAY = 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,19 +185,9 @@ def group_excess(members: Iterable[Pod], cluster: Cluster) -> str | None:
     )
 
 
-def attempts_told(pod: Pod) -> int:
-    """Returns how often a pod was too costly before, as its condition says."""
-    for condition in pod.status.conditions or ():
-        if condition.type == "PodScheduled" and condition.reason == TOO_COSTLY:
-            match = _ATTEMPT.search(condition.message or "")
-            return int(match[1]) if match else 0
-    return 0
-
-
 def delay(attempt: int) -> float:
-    """Returns how many seconds a pod waits that was too costly for that many attempts."""
-    doublings = min(max(attempt - 1, 0), 10)
-    return min(_FIRST_DELAY * 2.0**doublings, _LONGEST_DELAY)
+    """Returns how many seconds a pod waits that is too costly, after so many attempts."""
+    return float(min(_FIRST_DELAY * 2 ** (attempt - 1), _LONGEST_DELAY))
 
 
 def delay_after(pod: Pod, cluster: Cluster) -> float:
