@@ -21,7 +21,7 @@ from prometheus_client.exposition import generate_latest
 
 import moorage
 from moorage.cluster import Nodes
-from moorage.cluster.extended import ExtendedView
+from moorage.cluster.extended.resources import ExtendedView
 from moorage.engine import Engine
 from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, HOLDERS
 from moorage.framework.profile import Profile

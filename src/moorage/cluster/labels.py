@@ -31,8 +31,6 @@ _MOST_GIVEN_PER_CODE = 2
 class Vocabulary(Generic[T]):
     """Codes for the values in use. A code is freed when its last user leaves, and then reused."""
 
-    __slots__ = ("_codes", "_forgotten", "_free", "_given", "_judged", "_uses", "values")
-
     def __init__(self) -> None:
         self._codes: dict[T, int] = {}
         self._uses: list[int] = []

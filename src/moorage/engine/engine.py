@@ -13,11 +13,12 @@ import numpy as np
 from moorage.cluster import Cluster, HandleRegistry
 from moorage.cluster.changes import unite
 from moorage.config import Configuration
+from moorage.documents.errors import STOPPED
 from moorage.framework.attempt import Failed
 from moorage.framework.gang_points import CountRoom
 from moorage.framework.observe import UNOBSERVED, Observer
 from moorage.framework.plugin import Registry
-from moorage.framework.plugin_fence import STOPPED, make_error
+from moorage.framework.plugin_fence import make_error
 from moorage.framework.plugin_start import attach, show_cluster
 from moorage.framework.profile import Profile
 from moorage.framework.status import PluginError

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes, RowFacts, Rows
 from moorage.cluster.view import View, see, see_more, see_row, shows_rows
+from moorage.documents.errors import STOPPED
 from moorage.objects.per_template import once_per_template
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
@@ -43,7 +44,6 @@ from .plugin import (
     Wait,
 )
 from .plugin_fence import (
-    STOPPED,
     PluginFence,
     check_levels,
     check_range,

@@ -8,7 +8,7 @@ from itertools import chain
 from math import floor, inf
 from typing import Any
 
-from moorage.framework.plugin_fence import STOPPED
+from moorage.documents.errors import STOPPED
 from moorage.objects.pod import Pod
 
 from .entity import BACKING_OFF, Entity, EntityKey, Place
@@ -30,19 +30,6 @@ class Places:
 
     An entity is set aside if only the state of its group can help it.
     """
-
-    __slots__ = (
-        "_aside",
-        "_divides",
-        "_heaps",
-        "_names",
-        "_on_broken_order",
-        "_sort_key",
-        "_waiting",
-        "due",
-        "holds_back",
-        "unschedulable",
-    )
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from math import floor, inf
 from typing import Any
 
 from moorage.cluster.pod_groups import KnownGroups
-from moorage.framework.observe import UNOBSERVED, Observer
+from moorage.framework.observe import Observer
 from moorage.framework.status import Rejected
 from moorage.framework.wakeups import ClusterEvent
 from moorage.objects.pod import Pod
@@ -49,14 +49,6 @@ _FOR_EVER = 1e15
 _GANGS_PER_SECOND, _MOST_SPREAD_SECONDS = 64, 8
 
 
-def _hold_nothing(key: GroupKey, scheduler: str) -> Held:
-    return None
-
-
-def _ignore(error: BaseException) -> None:
-    pass
-
-
 class Queue:
     """Entities that wait, entities in flight, and the rules by which they move.
 
@@ -65,24 +57,6 @@ class Queue:
     waits until the gang returns.
     """
 
-    __slots__ = (
-        "_admit",
-        "_admit_group",
-        "_arrivals",
-        "_flushed",
-        "_gangs",
-        "_group_of",
-        "_groups",
-        "_helpful",
-        "_in_flight",
-        "_incoming_members",
-        "_listeners",
-        "_places",
-        "_waker",
-        "backoff",
-        "incoming_entities",
-    )
-
     def __init__(  # noqa: PLR0913 - each is a rule of its own, given by name
         self,
         *,
@@ -90,11 +64,11 @@ class Queue:
         admit: Admit,
         wakeups: Wakeups,
         backoff: Backoff,
-        groups: KnownGroups | None = None,
-        admit_group: AdmitGroup = _hold_nothing,
-        observer: Observer = UNOBSERVED,
-        on_broken_order: Callable[[BaseException], None] = _ignore,
-        can_be_held_back: Callable[[Pod], bool] | None = None,
+        groups: KnownGroups,
+        admit_group: AdmitGroup,
+        observer: Observer,
+        on_broken_order: Callable[[BaseException], None],
+        can_be_held_back: Callable[[Pod], bool] | None,
     ) -> None:
         """Makes an empty queue.
 
@@ -109,7 +83,7 @@ class Queue:
         self._incoming_members: Counter[tuple[str, str]] = Counter()
         self._admit = admit
         self._admit_group = admit_group
-        self._groups = groups or KnownGroups()
+        self._groups = groups
         self._listeners = Listeners(wakeups, observer)
         self._places = Places(
             sort_key, MAX_IN_UNSCHEDULABLE, self._listeners, on_broken_order, can_be_held_back

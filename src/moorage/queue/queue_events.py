@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from moorage.documents.errors import STOPPED
 from moorage.framework.observe import Observer
-from moorage.framework.plugin_fence import STOPPED, expect
+from moorage.framework.plugin_fence import expect
 from moorage.framework.wakeups import Action, ClusterEvent, Reads, Resource, Wakeup, on
 from moorage.objects.pod import Pod
 
@@ -61,8 +62,6 @@ class QueueEvent(msgspec.Struct, frozen=True, eq=False):
 
 class Listeners:
     """The registrations of all profiles."""
-
-    __slots__ = ("_heard", "_observer", "_readers", "_wakeups")
 
     def __init__(self, wakeups: Wakeups, observer: Observer) -> None:
         self._wakeups = {
@@ -206,8 +205,6 @@ def _add_taints(registered: tuple[Wakeup, ...]) -> tuple[Wakeup, ...]:
 
 class InFlight:
     """Remembers events for as long as an entity that was popped before them is in flight."""
-
-    __slots__ = ("_dropped", "_events", "_started")
 
     def __init__(self) -> None:
         #: With how much had happened before: in the order of their pop.

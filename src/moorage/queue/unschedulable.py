@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from math import floor, inf
 from typing import Any
 
-from moorage.framework.plugin_fence import STOPPED
+from moorage.documents.errors import STOPPED
 from moorage.framework.wakeups import Wakeup
 from moorage.objects.pod import Pod
 
@@ -111,8 +111,6 @@ SWEEP_SECONDS = 30
 class _PluginFile:
     """The pods that one plugin of a profile keeps waiting."""
 
-    __slots__ = ("_topical", "_topics", "units")
-
     def __init__(self, registered: Iterable[Wakeup]) -> None:
         """`registered` are the registrations of the plugin."""
         self.units: dict[Unit, None] = {}
@@ -153,17 +151,6 @@ class _PluginFile:
 
 class UnschedulableEntities:
     """Unschedulable and gated pods; a gated pod is filed only under the plugin that holds it."""
-
-    __slots__ = (
-        "_companions",
-        "_files",
-        "_like",
-        "_listeners",
-        "_swept",
-        "filed",
-        "gated",
-        "patience",
-    )
 
     def __init__(self, patience: float, listeners: Listeners) -> None:
         #: How long pods that nothing wakes wait before they are tried all the same.

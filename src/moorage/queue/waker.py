@@ -22,8 +22,6 @@ class Waker:
     is placed, changed or deleted), another one follows.
     """
 
-    __slots__ = ("_listeners", "_move", "_sent", "_unschedulable", "followed")
-
     def __init__(
         self,
         unschedulable: UnschedulableEntities,

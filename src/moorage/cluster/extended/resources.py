@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from moorage.cluster.changes import EVERYWHERE, Change
+from moorage.documents.errors import STOPPED
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 
@@ -21,17 +22,6 @@ Note = Callable[[int, int], None]
 
 class ExtendedTable:
     """All resources of one type. Those of an existing node have its row as well."""
-
-    __slots__ = (
-        "_reports",
-        "by_node",
-        "by_row",
-        "change",
-        "columns",
-        "handle",
-        "pool",
-        "resource_type",
-    )
 
     def __init__(
         self,
@@ -65,9 +55,7 @@ class ExtendedTable:
             if answer is True or answer is False:
                 return answer
             raise TypeError(f"returned {type(answer).__name__}, expected bool")
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - an author's code must not lose a pod
+        except STOPPED as error:  # an author's code must not lose a pod
             text = f"extended resource {self.resource_type}: {name}: {describe(error)}"
             self._reports.tell((self.resource_type, name), text)
             return otherwise
@@ -155,9 +143,7 @@ class ExtendedResources(ExtendedView):
             informer = self.custom.informer(handle.kinds, handle.max_age)
             try:
                 handle.run(self.cache(resource_type), informer)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
+            except STOPPED as error:
                 problem = f"cannot be started: {describe(error)}"
                 raise RuntimeError(f"extended resource {resource_type}: {problem}") from error
 
@@ -426,9 +412,7 @@ class ExtendedLayer(ExtendedView):
         if row not in rows:
             try:
                 rows[row] = live.copy()
-            except KeyboardInterrupt:
-                raise
-            except BaseException:  # noqa: BLE001 - an author's code must not end a search
+            except STOPPED:  # an author's code must not end a search
                 rows[row] = None
                 columns.clear(row)
         return rows[row]

@@ -10,8 +10,6 @@ from moorage.objects.pod import Pod
 class FollowedClaims:
     """Followed pods by the things that they depend on: claims, volumes, and volumes in use."""
 
-    __slots__ = ("_changed", "_pods", "_things")
-
     def __init__(self) -> None:
         self._pods: dict[Hashable, dict[str, None]] = {}
         self._things: dict[str, tuple[Hashable, ...]] = {}
@@ -71,8 +69,6 @@ Things = tuple[Hashable, ...] | None
 
 class NominatedClaims:
     """The nominated pods that have volumes, by the things that stand for these volumes."""
-
-    __slots__ = ("_find_things", "_followed", "_pods", "_vague")
 
     def __init__(self, find_things: Callable[[Pod], Things]) -> None:
         self._find_things = find_things
