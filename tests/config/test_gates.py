@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -195,9 +196,21 @@ def test_a_gate_is_switched_off_honestly_or_not_at_all() -> None:
     assert {_problem(name) for name in refused - fixed} == {"is locked to true"}
 
 
-def _problem(gate: str) -> str:
+def test_gates_that_cannot_be_switched_are_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs/versions.md").read_text(encoding="utf-8")
+    refused = {
+        name
+        for name, is_on in FeatureGates().items()
+        if "Moorage" in _problem(name, switched=not is_on)
+    }
+
+    assert len(refused) > 10
+    assert {name for name in refused if f"`{name}`" not in page} == set()
+
+
+def _problem(gate: str, *, switched: bool = False) -> str:
     try:
-        FeatureGates.parse({gate: False})
+        FeatureGates.parse({gate: switched})
     except ConfigError as error:
         return error.problems[0].message
     return ""

@@ -61,16 +61,15 @@ def test_a_value_that_grows_is_counted_anew() -> None:
     assert (cache.bytes, cache.bytes_of("a"), cache.bytes_of("b")) == (20, 20, 0)
 
 
-def test_what_nobody_asked_for_is_dropped_and_failures_are_no_classes() -> None:
+def test_what_nobody_asked_for_is_dropped() -> None:
     cache, statistics = AnswerCache(100), Statistics()
     cache.put(Key("a", 1), Kept(), 10, statistics)
-    cache.put(Key("a", 1, 5), Kept(), 10, statistics)
-    cache.put(Key("a", 2, 5), Kept(), 10, statistics)
+    cache.put(Key("a", 2), Kept(), 10, statistics)
     cache.sweep("a")
-    cache.find(Key("a", 2, 5))
+    cache.find(Key("a", 2))
     cache.sweep("a")
 
-    assert cache.keys_of("a") == [Key("a", 2, 5)]
+    assert cache.keys_of("a") == [Key("a", 2)]
     assert statistics.flushes == {Flush.UNUSED: 1}
     cache.forget("a")
     assert len(cache) == cache.bytes == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+import pytest
+
 from moorage.cluster import Change, Nodes, Rows, Scope
 from moorage.framework.plugin import Filter, PreFilter, Sign
 from moorage.framework.status import Reason
@@ -73,7 +75,8 @@ def test_plugins_find_resources_where_they_are_after_the_places_changed() -> Non
     assert bindings(run.step(2)) == {"b": "second"}
 
 
-def test_what_changed_while_a_node_was_full_counts_once_it_has_room() -> None:
+@pytest.mark.parametrize("leaving", [MANY + 1, 1], ids=["many change", "one changes"])
+def test_what_changed_while_a_node_was_full_counts_once_it_has_room(leaving: int) -> None:
     worse = {"taints": [{"key": "k", "effect": "PreferNoSchedule"}]}
     names = [f"n{number:02}" for number in range(MANY)]
     loads = [pod(f"load-{name}", node=name, cpu=1) for name in names]
@@ -85,8 +88,8 @@ def test_what_changed_while_a_node_was_full_counts_once_it_has_room() -> None:
 
     run.apply(node("n07"), pod("c", cpu="10m"))
     assert bindings(run.step())["c"] != "n07"
-    # Many nodes change at once, all in the same way, and the better one gets room by that.
-    for each in (*loads, filler):
+    # The better one gets room, alone or while all others change in the same way.
+    for each in (filler, *loads)[:leaving]:
         run.remove(each)
     run.apply(pod("d", cpu="10m"))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moorage.cluster import Change, Nodes, RowFacts, Scope, UndeclaredFact
-from moorage.engine.classes.stances import Stances
+from moorage.engine.classes.answers import KeptAnswer
 from moorage.framework.coexist_ledgers import EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.framework.plugin import Reduction, Rescore
 from moorage.objects.coexist import is_exclusive
@@ -101,7 +101,7 @@ def _exclusive_only(pod: Pod, nodes: Nodes) -> Hashable:
 
 
 def keeps_skipping(patch: Patch) -> None:
-    patch.setattr(Stances, "have_turned", lambda self, pod, union: False)
+    patch.setattr(KeptAnswer, "_has_turned", lambda self: False)
 
 
 #: Facts that plugins read, each of which they may leave out of what they declare.

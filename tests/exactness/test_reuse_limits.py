@@ -108,11 +108,11 @@ def test_a_plugin_that_does_not_sign_is_asked_for_each_pod_and_no_other(
             return ask(self, prepared, nodes, rows)
 
         monkeypatch.setattr(kind, "filter", count)
-    decide(engine, *like(5))
+    decide(engine, *like(3))
 
     assert {name: len(calls) for name, calls in asked.items()} == {
         "NodeResourcesFit": 1,
-        "Unsigned": 5,
+        "Unsigned": 3,
     }
     assert engine.classes["default-scheduler"].is_on
 

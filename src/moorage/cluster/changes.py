@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 # A row number that stands for the whole cluster: namespaces, services, the number of nodes.
 EVERYWHERE = -1
 
 
-# The log keeps at least so many changes, and so many per row of a large cluster. A reader that is
-# further behind reads everything again.
-_LEAST_KEPT = 65_536
-_KEPT_PER_ROW = 4
-
-# Up to so many changes are sorted by row, whatever the number of rows; more are united in a column.
-_MOST_SORTED = 512
+# The log keeps at least so many changes, and one per row of a larger cluster. A reader that is
+# further behind reads all rows, which costs no more.
+_LEAST_KEPT = 4_096
 
 
 class Change(IntFlag):
@@ -99,19 +93,6 @@ class Scope(StrEnum):
     CLUSTER = "cluster"
 
 
-@dataclass(frozen=True, slots=True)
-class RowChanges:
-    """Rows that changed, each once, with their kinds of change."""
-
-    rows: NDArray[np.intp]
-    kinds: NDArray[np.int64]
-    #: The kinds of change of the whole cluster.
-    everywhere: int = 0
-
-    def by_row(self) -> dict[int, int]:
-        return dict(zip(self.rows.tolist(), self.kinds.tolist(), strict=True))
-
-
 class ChangeLog:
     """The row changes in order. A generation is a position in the log."""
 
@@ -167,24 +148,9 @@ class ChangeLog:
         kinds = np.frombuffer(self._kinds[generation - self._dropped :], np.int64)
         return int(np.bitwise_or.reduce(kinds))
 
-    def gather(self, generation: int) -> RowChanges | None:
-        """Returns what `since` does, as columns: faster for readers many changes behind."""
-        if generation < self._dropped:
-            return None
-        start = generation - self._dropped
-        rows = np.frombuffer(self._rows[start:], np.int64)
-        kinds = np.frombuffer(self._kinds[start:], np.int64)
-        if 0 < len(rows) <= _MOST_SORTED:
-            return _unite_sorted(rows, kinds)
-        # The first position stands for the whole cluster.
-        by_row = np.zeros(int(rows.max(initial=EVERYWHERE)) + 2, np.int64)
-        np.bitwise_or.at(by_row, rows - EVERYWHERE, kinds)
-        changed = np.flatnonzero(by_row[1:])
-        return RowChanges(changed, by_row[1:][changed], int(by_row[0]))
-
     def grow(self, rows: int) -> None:
         """Keeps more entries, because the cluster has so many rows now."""
-        self.keep = max(self.keep, _KEPT_PER_ROW * rows)
+        self.keep = max(self.keep, rows)
 
     def restart(self) -> None:
         """Drops all entries, because everything may have changed.
@@ -200,13 +166,3 @@ class ChangeLog:
         excess = len(self._rows) - self.keep
         del self._rows[:excess], self._kinds[:excess]
         self._dropped += excess
-
-
-def _unite_sorted(rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> RowChanges:
-    order = rows.argsort(kind="stable")
-    rows = rows[order]
-    begins = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
-    changed, united = rows[begins], np.bitwise_or.reduceat(kinds[order], begins)
-    if changed.item(0) != EVERYWHERE:
-        return RowChanges(changed, united)
-    return RowChanges(changed[1:], united[1:], united.item(0))

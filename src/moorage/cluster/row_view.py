@@ -17,9 +17,6 @@ from .nodes import Nodes, Rows
 
 S = TypeVar("S", bound=np.generic)
 
-# More changes than this are read as columns: one by one would take longer.
-_MOST_SINGLE = 64
-
 # More rows than this are computed together.
 _ONE_BY_ONE = 16
 
@@ -53,9 +50,6 @@ def find_changes(log: ChangeLog, generation: int) -> Changed | None:
         return Changed({newest[0]: newest[1]}, 0, newest[1], generation)
     if generation == log.generation:
         return Changed({}, 0, 0, generation)
-    if log.generation - generation > _MOST_SINGLE:
-        many = log.gather(generation)
-        return None if many is None else Changed.of(many.by_row(), many.everywhere, generation)
     rows = log.since(generation)
     return None if rows is None else Changed.of(rows, rows.pop(EVERYWHERE, 0), generation)
 
@@ -83,11 +77,6 @@ class LogReader:
         """Whether nothing has changed since the last look."""
         return self._generation == self.log.generation
 
-    @property
-    def distance(self) -> int:
-        """How many changes were noted since the last look."""
-        return self.log.generation - self._generation
-
     def read(self) -> Changed | None:
         """Returns what changed since the last look, or None if the log has dropped some of it."""
         generation, self._generation = self._generation, self.log.generation
@@ -96,10 +85,6 @@ class LogReader:
     def peek(self) -> Changed | None:
         """Returns what `read` does. The next look will see the same changes again."""
         return find_changes(self.log, self._generation)
-
-    def peek_kinds(self) -> int | None:
-        """Returns the kinds of all changes since the last look: faster than to find their rows."""
-        return self.log.unite_since(self._generation)
 
     def skip(self) -> None:
         """Leaves out what changed until now."""
@@ -138,6 +123,7 @@ class RowView(Generic[S]):
         "nodes",
         "reaching",
         "values",
+        "version",
     )
 
     def __init__(
@@ -157,6 +143,8 @@ class RowView(Generic[S]):
         self.reaching = 0
         self._functions = compute, compute_row
         self._followers: list[Follower] = []
+        #: It changes with each value.
+        self.version = 0
         self._generation = 0
         self._values: NDArray[S]
         self.renew()
@@ -165,8 +153,7 @@ class RowView(Generic[S]):
         """Returns all values, read-only, in the same array unless nodes come."""
         log, generation = self._log, self._generation
         if generation != log.generation:
-            many = log.generation - generation > _MOST_SINGLE
-            kinds = log.unite_since(generation) if many else None
+            kinds = log.unite_since(generation)
             if kinds is not None and not kinds & (self.kinds | _MEMBERSHIP):
                 self._generation = log.generation
             else:
@@ -254,6 +241,7 @@ class RowView(Generic[S]):
                     after = quick(row)
                     if before != after:
                         values[row] = after
+                        self.version += 1
                         for follower in self._followers:
                             follower.move(row, before, after)
         self._generation = self._log.generation
@@ -274,5 +262,6 @@ class RowView(Generic[S]):
             self._report_all()
 
     def _report_all(self) -> None:
+        self.version += 1
         for each in self._followers:
             each.renew(self.values)

@@ -43,14 +43,6 @@ class Layer(msgspec.Struct, frozen=True):
     verdict: Verdict
     decided: Mask
 
-    def agrees_with(self, other: Layer) -> bool:
-        """Whether another layer for the same rows gives the same reasons for each."""
-        return (
-            self.plugin == other.plugin
-            and self.verdict.agrees_with(other.verdict)
-            and self.decided.tobytes() == other.decided.tobytes()
-        )
-
 
 class RowRefusal(msgspec.Struct, frozen=True):
     """Why one node does not suit a pod."""
@@ -75,17 +67,6 @@ class Filtered(msgspec.Struct, frozen=True):
     @property
     def feasible_rows(self) -> NDArray[np.intp]:
         return self.rows[self.feasible]
-
-    def agrees_with(self, other: Filtered) -> bool:
-        """Whether another result for the same array of rows gives the same reasons for each."""
-        return (
-            self.rows is other.rows
-            and not self.amended
-            and not other.amended
-            and len(self.layers) == len(other.layers)
-            and self.feasible.tobytes() == other.feasible.tobytes()
-            and all(map(Layer.agrees_with, self.layers, other.layers))
-        )
 
     def refusals(self) -> Iterator[tuple[int, RowRefusal]]:
         """Yields every rejected row and why."""

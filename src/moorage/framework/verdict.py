@@ -54,12 +54,6 @@ class Verdict:
             rejected |= each
         return rejected
 
-    def agrees_with(self, other: Verdict) -> bool:
-        """Whether another verdict gives the same reasons for each row."""
-        if self is other:
-            return True
-        return self.reasons == other.reasons and self.failed.tobytes() == other.failed.tobytes()
-
     @property
     def ok(self) -> Mask:
         return ~self.rejected

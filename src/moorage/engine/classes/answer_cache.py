@@ -13,11 +13,10 @@ MOST_BYTES = 128 * 2**20
 
 
 class Key(NamedTuple):
-    """The owner of answers: a profile, what its plugins are asked, and a priority of failures."""
+    """The owner of answers: a profile, and what its plugins are asked."""
 
     profile: str
     of: Hashable
-    priority: int | None = None
 
 
 class _Entry:
@@ -39,8 +38,6 @@ class AnswerCache:
         self.most_bytes = most_bytes
         #: What all values take, as those who keep them say.
         self.bytes = 0
-        #: How many of the values are failures.
-        self.failures = 0
         # Nothing was used since.
         self._last: Key | None = None
         # In the order of their last use.
@@ -66,7 +63,6 @@ class AnswerCache:
         self._entries[key] = _Entry(value, size, statistics)
         self._last = key
         self.bytes += size
-        self.failures += key.priority is not None
         while self.bytes > self.most_bytes and len(self._entries) > 1:
             self._drop(next(iter(self._entries)), Flush.FULL)
 
@@ -78,7 +74,7 @@ class AnswerCache:
 
     def keep_most(self, profile: str, most: int) -> None:
         """Drops the least recently used classes of a profile beyond a number."""
-        classes = [key for key in self.keys_of(profile) if key.priority is None]
+        classes = self.keys_of(profile)
         for key in classes[: max(0, len(classes) - most)]:
             self._drop(key, Flush.FULL)
 
@@ -109,11 +105,9 @@ class AnswerCache:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self.bytes -= entry.size
-            self.failures -= key.priority is not None
             entry.value.close()
 
     def _drop(self, key: Key, why: Flush) -> None:
         statistics = self._entries[key].statistics
         self.discard(key)
-        if key.priority is None:
-            statistics.flushes[why] += 1
+        statistics.flushes[why] += 1

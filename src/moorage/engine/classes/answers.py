@@ -43,7 +43,6 @@ from moorage.framework.plugin import (
 )
 from moorage.framework.plugin_fence import check_range
 from moorage.framework.status import Rejected
-from moorage.framework.verdict import Verdict
 from moorage.objects.pod import Pod
 
 S = TypeVar("S", bound=np.generic)
@@ -203,13 +202,8 @@ class FilterAnswer(KeptAnswer[np.bool_]):
         self._derived = None
         if not self.has_say:
             return self.nodes.nothing(rows)
-        if not isinstance(rows, slice):
-            return ask_filter(self.plugin, self.prepared, self.nodes, rows).rejected
         ask = make_caller(self._answers.observer, FILTER)
-        verdict = ask_filter(self.plugin, self.prepared, self.nodes, rows, ask)
-        if self.is_wide:
-            self._derived = verdict
-        return verdict.rejected
+        return ask_filter(self.plugin, self.prepared, self.nodes, rows, ask).rejected
 
     def answer_row(self, facts: RowFacts) -> bool:
         if self.is_filter:
@@ -219,14 +213,6 @@ class FilterAnswer(KeptAnswer[np.bool_]):
             if answer is not UPDATED:
                 return bool(self.compute_alone(facts.number))
         return False
-
-    def find_verdict(self) -> Verdict:
-        """Returns the reasons for all rows."""
-        if self._derived is None:
-            nodes = self.nodes
-            self._derived = ask_filter(self.plugin, self.prepared, nodes, nodes.everything)
-        verdict: Verdict = self._derived
-        return verdict
 
 
 class ScoreAnswer(KeptAnswer[np.int64]):

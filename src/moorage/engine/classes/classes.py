@@ -17,7 +17,7 @@ from moorage.cluster import Cluster
 from moorage.engine import diagnosis
 from moorage.engine.actions import Report
 from moorage.engine.cycle import Found, Window, conclude, decide
-from moorage.framework.attempt import Failed, PreFiltered
+from moorage.framework.attempt import Failed
 from moorage.framework.observe import FILTER, PointTimer
 from moorage.framework.plugin import Plugin
 from moorage.framework.plugin_fence import make_error
@@ -29,7 +29,6 @@ from moorage.queue.entity import SharedFailure
 
 from .answer_cache import MOST_BYTES, AnswerCache, Key
 from .answers import Answers, Unserved
-from .failures import Failures
 from .pod_class import PodClass
 from .row_choice import RowChoice
 from .siblings import Siblings
@@ -40,14 +39,6 @@ T = TypeVar("T")
 
 # Looked up once, because these are used for every pod.
 _BATCH, _COLUMNS = DecisionPath.BATCH, DecisionPath.COLUMNS
-
-# Failures on these paths are not kept for like pods: they are no example, or are kept already.
-_NOT_FOR_OTHERS = (
-    DecisionPath.OFF,
-    DecisionPath.SAMPLING,
-    DecisionPath.NOMINATED,
-    DecisionPath.FAILURE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +77,6 @@ class Classes:
         #: Receives each decision before it is carried out, for a study of them.
         self.on_decided: Callable[[Pod, int | None, Found | Failed], None] | None = None
         self._cache = AnswerCache(settings.most_bytes) if cache is None else cache
-        self._failures = Failures(profile, cluster, self._cache, self.statistics)
         #: The plugins that raised where answers are reused.
         self._broke: set[str] = set()
         self._break: BaseException | None = None
@@ -105,11 +95,11 @@ class Classes:
 
     def __len__(self) -> int:
         """Returns how many classes are kept."""
-        return sum(key.priority is None for key in self._cache.keys_of(self._profile.name))
+        return len(self._cache.keys_of(self._profile.name))
 
     @property
     def bytes(self) -> int:
-        """Returns how many bytes the classes and failures of the profile take."""
+        """Returns how many bytes the classes of the profile take."""
         return self._cache.bytes_of(self._profile.name)
 
     def forget(self) -> None:
@@ -134,12 +124,8 @@ class Classes:
         self.statistics.paths[path] += 1
         if self.on_decided is not None:
             self.on_decided(pod, signature, outcome)
-        if signature is not None:
-            if isinstance(outcome, Found):
-                self.statistics.placed(signature)
-            # If a pod fits on none of some rows, it may still fit on others.
-            elif window.rows is None and self._is_example(path):
-                self._failures.put(signature, pod, outcome)
+        if signature is not None and isinstance(outcome, Found):
+            self.statistics.placed(signature)
         if path is _BATCH:
             self._ranked.append(self._clock() - self._observer.began)
         else:
@@ -152,16 +138,9 @@ class Classes:
     ) -> tuple[DecisionPath, Found | Failed | None]:
         """Returns how the pod is decided, and the decision if answers are reused for it."""
         alone = self._why_alone(asks, pod, window)
-        if asks is None or (alone is not None and alone is not DecisionPath.NOMINATED):
+        if asks is None or alone is not None:
             return alone or DecisionPath.UNSIGNED, None
         try:
-            if alone is not None:
-                return self._beside_nominated(asks.number, pod, window)
-            # Mostly no failures are kept, so nothing is looked up.
-            look = window.rows is None and self._cache.failures
-            failed = self._failures.find(asks.number, pod) if look else None
-            if failed is not None:
-                return DecisionPath.FAILURE, failed
             if pod.spec.named_nodes is not None:
                 # No class is made for pods that name their nodes.
                 found = self._on_named(pod) if window.rows is None else None
@@ -185,8 +164,9 @@ class Classes:
         if self._asks_alone:
             return DecisionPath.OFF
         nominations = self._cluster.nodes.nominations
-        # What a class has prepared may depend on the volume of a nominated pod.
-        if nominations.are_there and (pod.spec.volumes or nominations.node_of(pod)):
+        shared = self._cluster.nodes.storage.nominated.are_shared_by
+        # What is asked about a pod does not say whether a nominated pod has one of its volumes.
+        if nominations.are_there and pod.spec.volumes and shared(pod):
             return DecisionPath.NOMINATED
         return None
 
@@ -218,7 +198,7 @@ class Classes:
         asks = self._ask(pod)
         if asks is None or asks.alone or self._why_alone(asks, pod, window) is not None:
             return None
-        if pod.spec.named_nodes is not None:
+        if pod.spec.named_nodes is not None or self._cluster.nodes.nominations.node_of(pod):
             return None
         key = Key(self._profile.name, asks.shared)
         known: PodClass | None = self._cache.find(key)
@@ -286,10 +266,6 @@ class Classes:
         told = f"plugin {plugin} reads more than it declares: it is asked about all nodes again"
         self._report(Report(self._profile.name, told))
 
-    def _is_example(self, path: DecisionPath) -> bool:
-        """Returns whether a failure is kept for like pods."""
-        return self.is_on and path not in _NOT_FOR_OTHERS
-
     def _on_named(self, pod: Pod) -> Found | None:
         """Returns the decision for a pod that names one node and fits there.
 
@@ -308,41 +284,17 @@ class Classes:
             return None
         return Found(row, prepared, None)
 
-    def _beside_nominated(
-        self, signature: int, pod: Pod, window: Window
-    ) -> tuple[DecisionPath, Found | Failed | None]:
-        """Returns how a pod is decided for which `_why_alone` returns NOMINATED, and the decision.
-
-        The decision is None if no answer can be reused.
-        """
-        nodes = self._cluster.nodes
-        if window.rows is not None:
-            return DecisionPath.NOMINATED, None
-        if nodes.nominations.node_of(pod):
-            return DecisionPath.NOMINATED, self._on_nominated(signature, pod)
-        # A signature does not say whether a volume is shared with a nominated pod.
-        if nodes.storage.nominated.are_shared_by(pod):
-            return DecisionPath.NOMINATED, None
-        failed = self._failures.find(signature, pod)
-        return (DecisionPath.FIRST if failed is None else DecisionPath.FAILURE), failed
-
-    def _on_nominated(self, signature: int, pod: Pod) -> Found | None:
+    def _on_nominated(self, kept: PodClass, pod: Pod) -> Found | None:
         """Returns the decision for a pod that fits on the node that it is nominated to; else None.
 
-        This node is tried before all others. What pre-filters prepared when a like pod failed is
-        used again.
+        This node is tried before all others.
         """
         nodes = self._cluster.nodes
         name = nodes.nominations.node_of(pod)
         row = nodes.row(name) if name else None
-        if row is None or self._is_crowded(pod, name):
+        if row is None or self._is_crowded(pod, name) or not kept.fits(row):
             return None
-        prepared = self._failures.find_prepared(signature, pod)
-        if prepared is None or prepared.node_names is not None:
-            return None
-        if not fits_on(self._profile, pod, prepared, nodes, row):
-            return None
-        return Found(row, prepared, None, nominated_path=True)
+        return Found(row, kept.prepare_for(pod), None, nominated_path=True)
 
     def _is_crowded(self, pod: Pod, node_name: str) -> bool:
         """Returns whether pods of equal or higher priority are nominated to a pod's node, too."""
@@ -360,53 +312,38 @@ class Classes:
         if key.of != asks.shared:
             key = self._key = Key(self._profile.name, asks.shared)
         known: PodClass | None = self._cache.find(key)
+        is_nominated = self._cluster.nodes.nominations.node_of(pod) != ""
+        if is_nominated and (known is None or window.rows is not None):
+            return DecisionPath.NOMINATED, None
         try:
             kept = self._bring_up_to_date(key, known, pod, asks)
+            if is_nominated:
+                return DecisionPath.NOMINATED, self._on_nominated(kept, pod)
+            if window.rows is None and kept.has_failed(pod):
+                failed = kept.fail(pod)
+                if failed is not None:
+                    return DecisionPath.FAILURE, failed
             nowhere = _COLUMNS, None
             path, row = nowhere if kept.fits_nowhere else self._choice.choose(kept, pod, window)
+            if row is None:
+                return DecisionPath.FIRST, self._fail(kept, pod, window)
         except BaseException:
             # Answers of which only a part is up to date cannot be used.
             self._cache.discard(key)
             raise
-        if row is None:
-            return DecisionPath.FIRST, self._look_for_reasons(kept, pod, window)
         kept.last_row = row
         return (DecisionPath.FIRST if known is None else path), Found(row, kept.pre_filtered, None)
 
-    def _look_for_reasons(self, kept: PodClass, pod: Pod, window: Window) -> Found | Failed | None:
-        """Returns the full decision for a pod whose class has no feasible row, with the reasons.
-
-        It is made once per class and state of the cluster, with what the class has prepared. None
-        for pods with claims to devices, because what is prepared for them differs.
-        """
-        prepared = None if pod.spec.resource_claims else kept.prepare_for(pod)
-        if prepared is None:
-            return None
-        return self._fail(kept, prepared, window) or conclude(
-            self._profile, pod, prepared, self._cluster.nodes, window
-        )
-
-    def _fail(self, kept: PodClass, prepared: PreFiltered, window: Window) -> Failed | None:
-        """Returns the failure of a class, by its own answers; None if these are not enough."""
-        nodes = self._cluster.nodes
-        if window.rows is not None or nodes.nominations.are_there:
-            return None
-        with PointTimer(self._observer, FILTER, self._profile.name):
-            filtered = kept.filter()
-        if np.count_nonzero(filtered.feasible):
-            return None
-        before = kept.failed
-        if (
-            before is not None
-            and before.filtered is not None
-            and filtered.agrees_with(before.filtered)
-        ):
-            # All that was worked out of what filters said holds again.
-            failed = Failed(prepared, before.filtered, len(nodes), digests=before.digests)
-        else:
-            failed = Failed(prepared, filtered, len(nodes))
-        kept.failed = failed
-        return failed
+    def _fail(self, kept: PodClass, pod: Pod, window: Window) -> Found | Failed:
+        """Returns the decision for a pod whose class has no feasible row, with the reasons."""
+        failed = None
+        if window.rows is None:
+            with PointTimer(self._observer, FILTER, self._profile.name):
+                failed = kept.fail(pod)
+        if failed is not None:
+            return failed
+        prepared = kept.prepare_for(pod)
+        return conclude(self._profile, pod, prepared, self._cluster.nodes, window)
 
     def _bring_up_to_date(self, key: Key, known: PodClass | None, pod: Pod, asks: Asks) -> PodClass:
         """Returns the class brought up to date, or a new one if there is none."""

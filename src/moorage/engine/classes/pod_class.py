@@ -9,18 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster import Cluster, Mask
-from moorage.cluster.arrays import freeze
 from moorage.cluster.changes import Change
 from moorage.cluster.row_view import EVERYTHING, Changed, LogReader
-from moorage.framework.attempt import Failed, Filtered, Layer, PreFiltered, Scored
+from moorage.framework.attempt import Failed, PreFiltered, Scored
 from moorage.framework.observe import FILTER, SCORE, PointTimer
-from moorage.framework.plugin import Plugin, PreFilter
+from moorage.framework.plugin import Plugin
 from moorage.framework.points import pre_filter_again
 from moorage.framework.profile import Profile
-from moorage.framework.verdict import Verdict
 from moorage.objects.pod import Pod
 
-from .answers import Answers, FilterAnswer, KeptAnswer
+from .answers import Answers, FilterAnswer, KeptAnswer, Unserved
+from .failure import Failure, is_row_local
 from .ranking import Column, Ranking, Turns
 from .relative_scores import RelativeScores, is_kept
 from .signature import Asks
@@ -34,9 +33,8 @@ _HASH = 0x9E37_79B1
 
 # The bytes of a class besides its columns: what plugins prepared, and their answers by figures.
 _BYTES = 65_536
-# The bytes per row: for keys, their normalised part, the rows that fit and reasons of row filters;
-# for the rejections of a filter; for the numbers of a score; for the reasons of a wide filter and
-# what it prepared.
+# The bytes per row: for keys, their normalised part, the rows that fit and reasons of a failure;
+# for the rejections of a filter; for the numbers of a score; for what a wide filter prepared.
 _ROW_BYTES, _FILTER_BYTES, _SCORE_BYTES, _WIDE_BYTES = 3 * 8 + 16, 1, 8, 8
 
 
@@ -70,8 +68,8 @@ class PodClass:
         self.pod, self.asks = pod, asks
         #: The row of the last pod of the class.
         self.last_row: int | None = None
-        #: The last failure of the class.
-        self.failed: Failed | None = None
+        # Why such pods fit nowhere; None if that is not known.
+        self._failure: Failure | None = None
         #: Where in the log of changes the answers are up to date.
         self.reader = LogReader(cluster.changes)
         self._labels_version = nodes.labels_version
@@ -93,6 +91,7 @@ class PodClass:
     def close(self) -> None:
         """Lets go of the answers, because the class is dropped."""
         self.ranking.close()
+        self._failure = None
 
     # Asking
 
@@ -115,10 +114,13 @@ class PodClass:
 
     def _look_wide(self) -> None:
         """Notes which wide filters have a say on the pod at hand, and which reject some row."""
+        #: What filters had prepared then.
+        self._prepared: dict[KeptAnswer[Any], Any] = {each: each.prepared for each in self._filters}
         wide = [each for each in self._filters if self._is_apart(each) and each.has_say]
         self._wide = wide
         counts = [each.count_rejected() for each in wide]
         self._rejecting = [each for each, count in zip(wide, counts, strict=True) if count]
+        self._failure = None
         #: Whether a wide filter rejects every row.
         self.fits_nowhere = any(0 < count == len(wide[0].values) for count in counts)
         self._pre_filtered = None
@@ -129,6 +131,7 @@ class PodClass:
 
     def _note_kinds(self) -> None:
         self._answers_version = self._answers.version
+        self._failure = None
         #: The answers that changes of some kinds may alter.
         self._by_union: dict[int, Sequence[KeptAnswer[Any]]] = {}
 
@@ -198,15 +201,19 @@ class PodClass:
         return unlike
 
     def _take(self, changed: Changed, pod: Pod) -> None:
-        has_turned = False
+        # Another class may have brought answers up to date before, and with them what they watch.
+        has_turned = self._answers_version != self._answers.version
+        if self._failure is not None and changed.union & self._failure.watch:
+            self._failure.forget_remedies()
         for answer in self._find_readers(changed.union):
-            before = answer.prepared
             answer.asker = pod
             answer.take(changed)
-            if answer.prepared is not before or answer in self._wide:
+            known = self._prepared.get(answer, answer.prepared)
+            if answer.prepared is not known or answer in self._wide:
                 has_turned = True
         if changed.union & _MEMBERSHIP:
             self._answers.empty_rows.current()
+            has_turned = True
         if is_checked(self._cluster.changes.generation):
             self._check()
             has_turned = True
@@ -262,15 +269,19 @@ class PodClass:
         """Returns how many wide filters have a say on the pod at hand."""
         return len(self._wide)
 
-    def prepare_for(self, pod: Pod) -> PreFiltered | None:
+    def prepare_for(self, pod: Pod) -> PreFiltered:
         """Returns what is prepared for a pod of the class, which may have volumes of its own.
 
-        None if some plugin takes another stance towards it.
+        Raises Unserved if a plugin takes another stance towards it.
         """
-        if not pod.spec.volumes:
-            return self.pre_filtered
-        prepares = [each.plugin for each in self._wide if isinstance(each.plugin, PreFilter)]
-        return pre_filter_again(self.pre_filtered, prepares, pod, self.nodes)
+        known = self.pre_filtered
+        if not (pod.spec.volumes or pod.spec.resource_claims):
+            return known
+        prepares = [each for each in self.profile.pre_filter if each.name in known.prepared]
+        prepared = pre_filter_again(known, prepares, pod, self.nodes)
+        if prepared is None:
+            raise Unserved
+        return prepared
 
     # Where they fit
 
@@ -290,27 +301,25 @@ class PodClass:
         rows = fits.nonzero()[0]
         return rows if among is None else among[rows]
 
-    def filter(self) -> Filtered:
-        """Returns what `filter_rows` does for all rows; only who rejects some row is asked."""
-        nodes = self.nodes
-        rows = nodes.everything
-        feasible = nodes.alive[rows]
-        layers: list[Layer] = []
-        for plugin, verdict in self._find_verdicts():
-            rejected = verdict.rejected
-            decided = feasible & rejected
-            if np.count_nonzero(decided):
-                layers.append(Layer(plugin.name, verdict, decided))
-                feasible = feasible & ~rejected
-                if not np.count_nonzero(feasible):
-                    break
-        return Filtered(freeze(np.arange(nodes.count(rows))), feasible, tuple(layers))
+    def fits(self, row: int) -> bool:
+        """Returns whether such a pod fits on a node, without nominated pods."""
+        return not any(each.values[row] for each in self._filters)
 
-    def _find_verdicts(self) -> Iterator[tuple[Plugin, Verdict]]:
-        """Yields the verdicts with which some row is rejected, in the order of the filters."""
-        for each in self._filters:
-            if each.prepared is not None and np.count_nonzero(each.values):
-                yield each.plugin, each.find_verdict()
+    def has_failed(self, pod: Pod) -> bool:
+        """Returns whether the last pod of that priority fitted nowhere."""
+        return self._failure is not None and self._failure.priority == pod.priority
+
+    def fail(self, pod: Pod) -> Failed | None:
+        """Returns why a pod fits nowhere.
+
+        None if a row takes it, or if a nominated pod may matter on other rows than its own.
+        """
+        prepared = self.prepare_for(pod)
+        if not is_row_local(self.profile, pod, prepared, self.nodes, self._filters):
+            return None
+        if self._failure is None or not self.has_failed(pod):
+            self._failure = Failure(self.profile, pod, prepared, self.nodes, self._filters)
+        return self._failure.find(pod, prepared)
 
     # The best row
 

@@ -77,7 +77,7 @@ class RowChoice:
     ) -> NDArray[np.intp]:
         """Returns the feasible rows where the pod also fits beside the pods nominated to them."""
         crowded = find_refused_by_nominated(
-            self._profile, pod, kept.pre_filtered, self._cluster.nodes, feasible
+            self._profile, pod, kept.prepare_for(pod), self._cluster.nodes, feasible
         )
         if not len(crowded):
             return feasible
