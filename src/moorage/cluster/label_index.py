@@ -14,7 +14,7 @@ from moorage.objects.selector import Labels, Requirement, Selector
 
 from .arrays import grow_to
 from .derived import Recent
-from .labels import ABSENT
+from .labels import ABSENT, find_codes
 
 
 class LabelKeys:
@@ -92,9 +92,6 @@ _FEW_GROUPS = 64
 # Columns of codes for labels of pods, the least recently used dropped first.
 _MOST_COLUMNS = 64
 
-# Up to this many values, comparing with each beats a set lookup over the column.
-_FEW_VALUES = 4
-
 # How many comings and goings, and labels of such pods, are caught up with, beyond twice as many as
 # there were pods. After more, it is better to begin anew: that drops groups without pods, too.
 _MOST_CHANGES = 65_536
@@ -171,7 +168,7 @@ class PodIndex:
             codes = [self._namespaces[name] for name in namespaces if name in self._namespaces]
             if not codes:
                 return False
-            chosen &= _among(self._namespace_codes[: len(chosen)], codes)
+            chosen &= find_codes(self._namespace_codes[: len(chosen)], codes)
         for requirement in selector.requirements:
             having = self._with_key.get(requirement.key)
             if having is None:
@@ -208,9 +205,9 @@ class PodIndex:
                 wanted = column.of(requirement.values)
                 if not wanted:
                     return False
-                chosen &= _among(codes, wanted)
+                chosen &= find_codes(codes, wanted)
             case "NotIn":
-                chosen &= ~_among(codes, column.of(requirement.values))
+                chosen &= ~find_codes(codes, column.of(requirement.values))
             case "Exists":
                 chosen &= codes != ABSENT
             case "DoesNotExist":
@@ -295,12 +292,3 @@ class _Codes:
     def of(self, values: Iterable[str]) -> list[int]:
         """Returns the codes of some values, without values that no group has."""
         return [self._of_value[value] for value in values if value in self._of_value]
-
-
-def _among(codes: NDArray[np.int32], wanted: list[int]) -> Mask:
-    if len(wanted) > _FEW_VALUES:
-        return np.isin(codes, wanted)
-    found = np.zeros(len(codes), np.bool_)
-    for code in wanted:
-        found |= codes == code
-    return found

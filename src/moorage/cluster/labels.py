@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -20,12 +20,25 @@ T = TypeVar("T", bound=Hashable)
 
 ABSENT = -1
 
+# Up to this many values, comparing with each beats a set lookup over the column.
+_FEW_VALUES = 4
+
+
+def find_codes(codes: NDArray[Any], wanted: list[int]) -> NDArray[np.bool_]:
+    """Returns where one of some codes is."""
+    if len(wanted) > _FEW_VALUES:
+        return np.isin(codes, wanted)
+    found = np.zeros(len(codes), np.bool_)
+    for code in wanted:
+        found |= codes == code
+    return found
+
+
 # Rules come from pod templates. Templates come and go, so the oldest rule makes room.
 _MOST_RULES = 512
 
 # How much is remembered of which codes were given out, before tables are better made anew.
 _MOST_GIVEN = 1_024
-_MOST_GIVEN_PER_CODE = 2
 
 
 class Vocabulary(Generic[T]):
@@ -101,7 +114,7 @@ class Vocabulary(Generic[T]):
             self._uses.append(0)
         self._codes[value] = code
         self._given.append(code)
-        if len(self._given) > _MOST_GIVEN_PER_CODE * len(self.values) + _MOST_GIVEN:
+        if len(self._given) > len(self.values) + _MOST_GIVEN:
             self._forgotten += len(self._given)
             self._given.clear()
         return code
@@ -127,9 +140,8 @@ class _Table(Generic[T]):
 # Almost every rule between pods asks for these keys: their columns are there before the first pod.
 _ALWAYS_KEPT = (HOSTNAME, ZONE)
 
-# Columns that only this cache holds may take so many bytes.
-_MOST_BYTES = 16 * 2**20
-_FEWEST_COLUMNS = 64
+# Columns that only this cache holds may take so many bytes: eighty columns at 100,000 nodes.
+_MOST_BYTES = 64 * 2**20
 
 
 class LabelColumn:
@@ -198,7 +210,7 @@ class LabelColumns:
     def __init__(self, capacity: int) -> None:
         self._rows: dict[str, set[int]] = {}
         self._columns: WeakValueDictionary[str, LabelColumn] = WeakValueDictionary()
-        self._recent: Recent[str, LabelColumn] = Recent(_FEWEST_COLUMNS)
+        self._recent: Recent[str, LabelColumn] = Recent(0)
         self.grow(capacity)
         self._always = [LabelColumn(key, self._nothing) for key in _ALWAYS_KEPT]
         self._columns.update({column.key: column for column in self._always})
@@ -245,7 +257,7 @@ class LabelColumns:
 
     def grow(self, capacity: int) -> None:
         self._nothing = freeze(np.full(capacity, ABSENT, np.intp))
-        self._recent.limit = max(_FEWEST_COLUMNS, _MOST_BYTES // self._nothing.nbytes)
+        self._recent.limit = _MOST_BYTES // self._nothing.nbytes
         for column in self._columns.values():
             column.grow(self._nothing)
 

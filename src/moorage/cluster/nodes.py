@@ -26,7 +26,7 @@ from .devices.groups import RowGroups
 from .extended.contract import ExtendedResource
 from .extended.resources import ExtendedView
 from .inventory import Image
-from .labels import ABSENT, LabelColumn, Vocabulary
+from .labels import ABSENT, LabelColumn, Vocabulary, find_codes
 from .ledger import Counts, K, Ledger, LedgerLayer, Ledgers
 from .pod_groups import KnownGroups
 from .pods import LesserPods, NominatedPods, PodTable
@@ -41,9 +41,6 @@ from .workloads import KnownWorkloads
 #: Rows to look at: a slice of all rows, or row numbers.
 Rows = slice | NDArray[np.intp]
 Mask = NDArray[np.bool_]
-
-# Up to this many values, comparing with each beats a set lookup over the column.
-_FEW_VALUES = 4
 
 
 class Nodes:
@@ -427,10 +424,4 @@ class NodeView:
 
 def _among(codes: NDArray[np.intp], column: LabelColumn, values: Sequence[str]) -> Mask:
     wanted = [column.vocabulary.code(value) for value in values]
-    known = [code for code in wanted if code != ABSENT]
-    if len(known) > _FEW_VALUES:
-        return np.isin(codes, known)
-    found = np.zeros(len(codes), np.bool_)
-    for code in known:
-        found |= codes == code
-    return found
+    return find_codes(codes, [code for code in wanted if code != ABSENT])

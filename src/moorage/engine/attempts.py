@@ -36,9 +36,6 @@ from .nomination_ends import tell_of_room
 from .placement import Placement, PlacementState
 from .remedies import RemedyResult, seek_remedy, sign_for_remedy
 
-# Looked up once, because that takes long for an enum.
-_BINDING = PlacementState.BINDING
-
 # What metrics call an attempt that failed for a reason.
 _RESULTS = {
     UNSCHEDULABLE: "unschedulable",
@@ -262,7 +259,7 @@ class Attempts:
         """Binds a pod that was taken over, or lets it wait for its permits."""
         if placed.permits:
             placed.waits_since = now
-            self._wait(placed, PlacementState.PERMIT)
+            self._wait(placed, "permit")
         else:
             self._prepare(placed, now)
 
@@ -297,7 +294,7 @@ class Attempts:
 
     def look_after(self, waiting: Placement, now: float) -> None:
         """Binds a pod whose wait is over, and gives up one whose time is over."""
-        if waiting.state is PlacementState.PERMIT:
+        if waiting.state == "permit":
             for plugin, (until, seconds) in waiting.permits.items():
                 if until <= now:
                     text = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
@@ -330,7 +327,7 @@ class Attempts:
             if each.devices is not None:
                 self._emit(actions.WriteClaims(ref, placed.node_name, each.devices))
         if placed.preparing:
-            self._wait(placed, PlacementState.PREPARING)
+            self._wait(placed, "preparing")
         else:
             self._bind(placed)
 
@@ -356,7 +353,7 @@ class Attempts:
         self._emit(actions.PatchPodStatus(ref, nominated_node_name=placed.node_name))
 
     def _bind(self, placed: Placement) -> None:
-        placed.state = _BINDING
+        placed.state = "binding"
         ref = actions.PodRef.to(placed.pod)
         if PLACED in placed.pod.annotations:
             mark = {PLACED: ref.uid}

@@ -22,20 +22,12 @@ from .evictions import PlannedPreemption
 from .gangs.gang_room import diagnose
 from .gangs.group_cycle import Decide
 from .gangs.group_decision import GroupDecider, GroupDecision
-from .gangs.group_result import GroupCode
 from .placement import Placement
-
-# Looked up once, because that takes long for an enum.
-_SUCCESS, _UNSCHEDULABLE, _ERROR = (
-    GroupCode.SUCCESS,
-    GroupCode.UNSCHEDULABLE,
-    GroupCode.ERROR,
-)
 
 _FAILED, _REJECTED = FailedAttempt(), FailedAttempt(is_rejection=True)
 
 # What metrics call an attempt that ended with a code.
-_RESULTS = {_SUCCESS: "scheduled", _UNSCHEDULABLE: "unschedulable", _ERROR: "error"}
+_RESULTS = {"Success": "scheduled", "Unschedulable": "unschedulable", "Error": "error"}
 
 
 class GroupAttempts:
@@ -126,7 +118,7 @@ class GroupAttempts:
         by_uid = {member.pod.uid: member for member in members}
         refused: list[tuple[Entity, Failure]] = []
         code = decision.status.code
-        if code is _SUCCESS:
+        if code == "Success":
             refused = self._keep(entry, by_uid, decision, now)
         else:
             decision.trial.roll_back()
@@ -135,17 +127,17 @@ class GroupAttempts:
             self._write_condition(decision)
         for member, failure in refused:
             self._attempts.fail_member(member, failure)
-        if code is not _SUCCESS:
+        if code != "Success":
             self._tell_group(decision)
         result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code]
         self._observer.group_tried(name, result, members[0].began)
         self._help(decision, now)
-        if code is _SUCCESS and not refused:
+        if code == "Success" and not refused:
             # Members that are left over are tried at once.
             self._queue.put_back(entry, now=now)
             return
-        needs_room = code is _UNSCHEDULABLE and decision.needs_room()
-        attempt = FailedAttempt(is_rejection=code is not _ERROR, needs_room=needs_room)
+        needs_room = code == "Unschedulable" and decision.needs_room()
+        attempt = FailedAttempt(is_rejection=code != "Error", needs_room=needs_room)
         self._queue.give_back(entry, attempt=attempt, now=now)
 
     def _tell_members(self, decision: GroupDecision, members: Mapping[str, Entity]) -> None:

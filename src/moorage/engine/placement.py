@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import Enum, auto
+from typing import Literal
 
 import msgspec
 
@@ -44,17 +44,17 @@ _LONGEST_PERMIT_WAIT = 15 * 60.0
 _STATUSES = {UNSCHEDULABLE: Code.UNSCHEDULABLE.value, SCHEDULER_ERROR: ERROR}
 
 
-class PlacementState(Enum):
-    """The state of a placement. From each state, it may also be taken back."""
-
-    #: Assumed on its node; reserve and permit plugins are asked.
-    ASSUMED = auto()
-    #: Waits for permits.
-    PERMIT = auto()
-    #: Waits for what pre-bind plugins had written to come true.
-    PREPARING = auto()
-    #: Its binding is asked for.
-    BINDING = auto()
+#: The state of a placement, which may be taken back from each.
+PlacementState = Literal[
+    # On its node; reserve and permit plugins are asked.
+    "assumed",
+    # Waits for permits.
+    "permit",
+    # Waits for what pre-bind plugins had written to come true.
+    "preparing",
+    # Its binding is asked for.
+    "binding",
+]
 
 
 class Placement(msgspec.Struct, eq=False, gc=False):
@@ -64,7 +64,7 @@ class Placement(msgspec.Struct, eq=False, gc=False):
     pod: Pod
     node_name: str
     profile: Profile
-    state: PlacementState = PlacementState.ASSUMED
+    state: PlacementState = "assumed"
     #: Until when which permit is waited for, and how long that is.
     permits: dict[str, tuple[float, float]] = {}
     #: Since when a permit is waited for.

@@ -29,7 +29,7 @@ from .entity import (
     Place,
 )
 from .places import Places, SortKey
-from .queue_events import AFTER_BACKOFF, STAY, InFlight, Listeners, WakeAnswer, Wakeups
+from .queue_events import InFlight, Listeners, WakeAnswer, Wakeups
 from .waker import Concerns, Waker
 
 #: The plugin that holds something back, and why; None if nothing does.
@@ -45,8 +45,8 @@ MAX_IN_UNSCHEDULABLE = 300.0
 # Longer than any clock runs, and a number that can be rounded.
 _FOR_EVER = 1e15
 
-# Of many gangs that wait for room, so many come back in the same second; but none later than this.
-_GANGS_PER_SECOND, _MOST_SPREAD_SECONDS = 64, 8
+# Of many gangs that wait for room, so many come back in the same second.
+_GANGS_PER_SECOND = 64
 
 
 class Queue:
@@ -244,7 +244,7 @@ class Queue:
         for event in object_events.pod_events(old, queued.pod, assigned=False):
             queue_event = self._listeners.identify(event, old, queued.pod)
             answer = self._listeners.answer(queued, queue_event)
-            if answer is not STAY:
+            if answer != "stay":
                 self._move_by(queued, answer, event.label, now)
             if queued.place not in UNSCHEDULABLE_PLACES:
                 return True
@@ -313,7 +313,7 @@ class Queue:
         elif gang.gated_pod is not None and gang.gated_pod.uid == new.uid:
             gang.gated_pod = new
             heard = (self._listeners.identify(event, old, new) for event in events)
-            if any(self._listeners.answer(gang, each) is not STAY for each in heard):
+            if any(self._listeners.answer(gang, each) != "stay" for each in heard):
                 self._make_active(gang, object_events.UNSCHEDULED_POD_UPDATE.label, now)
             if gang.place == "gated":
                 self._places.refresh(gang)
@@ -451,8 +451,7 @@ class Queue:
 
     def _spread(self, gang: Gang) -> int:
         """Returns by how many seconds a gang comes back later, so that not all come at once."""
-        seconds = min(_MOST_SPREAD_SECONDS, 1 + len(self._gangs) // _GANGS_PER_SECOND)
-        return gang.arrival % seconds
+        return gang.arrival % (1 + len(self._gangs) // _GANGS_PER_SECOND)
 
     def hold_back(self, yes: bool) -> None:
         """Stops popping the pods that can be held back, or pops them again."""
@@ -528,7 +527,7 @@ class Queue:
         while queued := places.unschedulable.next_overdue(now):
             has_overdue = True
             queued.flushed, queued.was_flushed = now, True
-            self._move_by(queued, AFTER_BACKOFF, object_events.UNSCHEDULABLE_TIMEOUT.label, now)
+            self._move_by(queued, "after backoff", object_events.UNSCHEDULABLE_TIMEOUT.label, now)
         if has_overdue:
             self._in_flight.record(
                 self._listeners.identify(object_events.UNSCHEDULABLE_TIMEOUT, None, None)
@@ -559,9 +558,9 @@ class Queue:
     # Moves
 
     def _move_by(self, queued: Entity, answer: WakeAnswer, label: str, now: float) -> None:
-        if answer is STAY:
+        if answer == "stay":
             self._move(queued, "unschedulable", label)
-        elif answer is AFTER_BACKOFF and queued.backs_off(now):
+        elif answer == "after backoff" and queued.backs_off(now):
             if not self.backoff.pops_early or self._is_admitted(queued, label):
                 early = queued.waking_plugins and not queued.is_costly
                 self._move(queued, "backoff" if early else "error backoff", label)

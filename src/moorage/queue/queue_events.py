@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Container, Hashable, Iterator, Mapping
-from enum import Enum, auto
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -24,16 +23,8 @@ Wakeups = Mapping[str, Mapping[str, tuple[Wakeup, ...]]]
 Heard = Mapping[str, Mapping[str, tuple[Wakeup, ...]]]
 
 
-class WakeAnswer(Enum):
-    """What an event means for a waiting pod."""
-
-    STAY = auto()
-    AFTER_BACKOFF = auto()
-    AT_ONCE = auto()
-
-
-# Looked up once, because that takes long for an enum, and every event asks.
-STAY, AFTER_BACKOFF, AT_ONCE = WakeAnswer.STAY, WakeAnswer.AFTER_BACKOFF, WakeAnswer.AT_ONCE
+#: What an event means for a waiting pod.
+WakeAnswer = Literal["stay", "after backoff", "at once"]
 
 
 class QueueEvent(msgspec.Struct, frozen=True, eq=False):
@@ -104,30 +95,30 @@ class Listeners:
     def answer(self, queued: Entity, queue_event: QueueEvent) -> WakeAnswer:
         """Whether the entity is worth another try, as the plugins that rejected it judge."""
         if queue_event.event.is_wildcard:
-            return AFTER_BACKOFF if queue_event.names(queued.pod) else STAY
+            return "after backoff" if queue_event.names(queued.pod) else "stay"
         heard = queue_event.heard.get(queued.pod.spec.scheduler_name)
         if heard is None:
-            return STAY
+            return "stay"
         if queued.is_costly:
             # What plugins say of such a pod may take as long as trying it, which waits its time.
-            return STAY if heard.keys().isdisjoint(queued.waking_plugins) else AFTER_BACKOFF
+            return "stay" if heard.keys().isdisjoint(queued.waking_plugins) else "after backoff"
         pod = queued.asked
         if queued.pending and self._any_agrees(queued.pending, heard, pod, queue_event):
-            return AT_ONCE
+            return "at once"
         if self._any_agrees(queued.rejectors, heard, pod, queue_event):
-            return AFTER_BACKOFF
-        return STAY
+            return "after backoff"
+        return "stay"
 
     def answer_missed(self, queued: Entity, missed: tuple[QueueEvent, ...] | None) -> WakeAnswer:
         """Returns what the events that a failed pod missed mean for it."""
         if missed is None or not queued.waking_plugins:
-            return AFTER_BACKOFF
-        best = STAY
+            return "after backoff"
+        best: WakeAnswer = "stay"
         for queue_event in missed:
             answer = self.answer(queued, queue_event)
-            if answer is AT_ONCE:
+            if answer == "at once":
                 return answer
-            if answer is AFTER_BACKOFF:
+            if answer == "after backoff":
                 best = answer
                 if not queued.pending:
                     break

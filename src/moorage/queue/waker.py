@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from moorage.objects.pod import Pod
 
 from .entity import UNSCHEDULABLE_PLACES, Entity, EntityKey
-from .queue_events import AFTER_BACKOFF, STAY, Listeners, QueueEvent, WakeAnswer
+from .queue_events import Listeners, QueueEvent, WakeAnswer
 from .unschedulable import Companions, LikePods, UnschedulableEntities
 
 #: Whether a wake-up concerns a pod.
@@ -54,10 +54,10 @@ class Waker:
         if companions.is_represented:
             return True
         answer = self._listeners.answer(first, event)
-        if answer is AFTER_BACKOFF:
+        if answer == "after backoff":
             self._send_one(companions, event.event.label, now)
             return True
-        return answer is STAY and not companions.span_templates
+        return answer == "stay" and not companions.span_templates
 
     def _wake_alike(
         self, like_pods: LikePods, event: QueueEvent, now: float, concerns: Concerns | None
@@ -70,18 +70,18 @@ class Waker:
         if event.is_about(like_pods):
             answers = [(each, self._listeners.answer(each, event)) for each in meant]
         else:
-            answer = self._listeners.answer(next(iter(like_pods)), event) if like_pods else STAY
+            answer = self._listeners.answer(next(iter(like_pods)), event) if like_pods else "stay"
             if (
                 companions is not None
-                and answer is AFTER_BACKOFF
+                and answer == "after backoff"
                 and concerns is None
                 and not companions.span_templates
             ):
                 self._send_one(companions, label, now)
                 return
-            answers = [] if answer is STAY else [(each, answer) for each in meant]
+            answers = [] if answer == "stay" else [(each, answer) for each in meant]
         for each, answer in answers:
-            if answer is not STAY:
+            if answer != "stay":
                 self._move(each, answer, label, now)
 
     def _send_one(self, companions: Companions, label: str, now: float) -> None:
@@ -90,7 +90,7 @@ class Waker:
             queued = companions.first(now)
             if queued is None:
                 return
-            self._move(queued, AFTER_BACKOFF, label, now)
+            self._move(queued, "after backoff", label, now)
             if queued.place not in UNSCHEDULABLE_PLACES:
                 companions.is_represented, companions.label = True, label
                 self._sent[queued.key] = companions
@@ -120,7 +120,7 @@ class Waker:
             return
         is_tried = before.is_represented or before in self.followed.values()
         if is_tried and self._unschedulable.companions(queued.key) is not before:
-            self._move(queued, AFTER_BACKOFF, before.label, now)
+            self._move(queued, "after backoff", before.label, now)
 
     def check(self) -> Iterable[EntityKey]:
         """Returns the representatives; raises AssertionError if they are not known as such."""

@@ -19,10 +19,6 @@ from .taint_rules import TaintRules
 
 Note = Callable[[int, Change], None]
 
-# Longer expressions of classes are compiled only when a decision needs them, because few compiled
-# expressions are kept.
-_LONGEST_AHEAD = 1_000
-
 
 class KnownDevices:
     """Claims, classes, pools and the devices in use, whether written or only decided."""
@@ -282,7 +278,7 @@ class Devices(DeviceDecisions):
 def _compile_selectors(item: DeviceClass) -> None:
     """Compiles the expressions of a class, so that the first decision need not wait for it."""
     for each in item.selectors:
-        if each.cel is not None and len(each.cel.expression) <= _LONGEST_AHEAD:
+        if each.cel is not None:
             compile_device_expression(each.cel.expression)
 
 

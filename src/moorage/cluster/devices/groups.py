@@ -195,7 +195,7 @@ class RowGroups:
         """Returns the pools of one row in that order, with the names of its own devices."""
         wide = self._patterns[self.patterns[row]].views
         local = self._local_views(node_name)
-        if not wide and len(local) < 2:
+        if not wide and len(local) <= 1:
             return local
         return tuple(sorted((*local, *wide), key=lambda view: _search_order((view, None))))
 

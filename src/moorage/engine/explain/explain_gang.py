@@ -22,7 +22,7 @@ from moorage.engine.gangs.gang_room import (
 )
 from moorage.engine.gangs.group_cycle import EVERYWHERE, GroupCycle
 from moorage.engine.gangs.group_decision import GroupDecision
-from moorage.engine.gangs.group_result import Domain, GroupCode, GroupStatus
+from moorage.engine.gangs.group_result import Domain, GroupStatus
 from moorage.engine.gangs.trial import Trial
 from moorage.framework.calls import ask_pre_enqueue
 from moorage.framework.edits import PodAt, pod_at
@@ -148,9 +148,9 @@ class _GangCase:
         result, remedy = decision.result, decision.remedy
         state: GangState = "pending"
         where = {each.pod.key: each.node_name for each in result.placed}
-        if decision.status.code is GroupCode.SUCCESS:
+        if decision.status.code == "Success":
             state = "fits"
-        elif decision.status.code is GroupCode.ERROR:
+        elif decision.status.code == "Error":
             state = "error"
         elif decision.is_waiting:
             state = "preempting"

@@ -21,7 +21,7 @@ from moorage.objects.resources import Amounts, format_amount
 from . import topology
 from .domain_counts import are_alike, is_countable
 from .group_decision import GroupDecision
-from .group_result import Domain, GroupCode, GroupStatus
+from .group_result import Domain, GroupStatus
 from .member_fits import count_fits
 
 Fits = NDArray[np.int64]
@@ -123,7 +123,7 @@ def diagnose(decision: GroupDecision) -> str | None:
 
     It is counted for like members that depend on resources only.
     """
-    if decision.status.code is not GroupCode.UNSCHEDULABLE or not decision.group.is_gang:
+    if decision.status.code != "Unschedulable" or not decision.group.is_gang:
         return None
     group, members = decision.group, decision.members
     nodes, profile = decision.trial.cluster.nodes, decision.trial.profile

@@ -22,7 +22,6 @@ from .group_result import (
     SUCCESS,
     WAITING,
     Domain,
-    GroupCode,
     GroupResult,
     GroupStatus,
     MemberResult,
@@ -37,9 +36,6 @@ from .trial import Trial
 Decide = Callable[[Pod, Domain], Found | Failed | None]
 
 EVERYWHERE = Domain("")
-
-# Looked up once, because that takes long for an enum.
-_WAITING, _ERROR = GroupCode.WAITING, GroupCode.ERROR
 
 
 class GroupCycle(msgspec.Struct, frozen=True):
@@ -100,7 +96,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
             if scheduled + remaining < self.group.min_count:
                 break
         result.status = progress(self.group, scheduled, remaining)
-        if result.status.code is _WAITING:
+        if result.status.code == "Wait":
             result.status = unschedulable(*result.status.reasons)
         return result
 
@@ -155,7 +151,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
             result = self.try_domain(domain)
             self.trial.roll_back(mark)
             observer.domain_tried(profile.name, result.is_success, began)
-            if result.status.code is _ERROR:
+            if result.status.code == "Error":
                 return result
             tried.append(result)
         successes = [each for each in tried if each.is_success]
@@ -187,7 +183,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         began = self.trial.observer.clock()
         result = self.try_domain(domain)
         self.trial.observer.domain_tried(self.trial.profile.name, result.is_success, began)
-        if result.status.code is _ERROR:
+        if result.status.code == "Error":
             return result
         if not result.is_success:
             return _refusal(1, result, [result])

@@ -25,7 +25,7 @@ from moorage.objects.pod_group import NEVER_EVICTS, PodGroup
 from moorage.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 from .group_cycle import GroupCycle
-from .group_result import GroupCode, GroupResult, MemberResult
+from .group_result import GroupResult, MemberResult
 from .trial import Trial
 
 # No configuration leaves these out of what is compared with the room of a node.
@@ -328,7 +328,7 @@ class GroupPreemption:
             result = self.cycle.run()
             if not result.is_success:
                 text = f"{_PREFIX}{result.status.message}"
-                if result.status.code is GroupCode.UNSCHEDULABLE:
+                if result.status.code == "Unschedulable":
                     text = f"{self._claims_text}{text}"
                 return GroupRemedy(text, trial=result)
             self.trial.roll_back(mark)
