@@ -280,19 +280,6 @@ class Cluster:
     def remove_storage(self, item: StorageObject) -> None:
         self._storage.remove(item)
 
-    def follow_claims(self, pod: Pod) -> None:
-        """Follows the claims of a waiting pod, for `take_changed_claims`."""
-        storage = self._state.storage
-        storage.followed.follow(pod.uid, storage.things_of(pod) or ())
-
-    def forget_claims(self, uid: str) -> None:
-        """Stops following the claims of a pod."""
-        self._state.storage.followed.forget(uid)
-
-    def take_changed_claims(self) -> list[str]:
-        """Returns, once, the uids of the waiting pods whose claims have changed."""
-        return self._state.storage.followed.take_changed()
-
     # Devices
 
     def put_device(self, item: DeviceObject) -> DeviceObject | None:
@@ -339,9 +326,6 @@ class Cluster:
         other._state.label_keys.version += self._state.label_keys.version + 1
         other._state.workloads.version += self._state.workloads.version + 1
         self.extended.adopt(other.extended)
-        followed = self._state.storage.followed
-        followed.touch_all()
-        other._state.storage.followed = followed
         groups = self._state.groups
         groups.adopt(other._state.groups)
         self._state = other._state
@@ -375,8 +359,6 @@ class Cluster:
 
     def _place(self, pod: Pod) -> None:
         self._pods[pod.uid] = pod
-        if pod.spec.volumes:
-            self.forget_claims(pod.uid)
         if self._state.groups.are_used:
             self._state.groups.place(pod)
         row = self._state.rows.get(pod.node_name)

@@ -11,7 +11,7 @@ From each state before `bound`, a placement may be taken back: it failed, or its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -24,7 +24,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.status import Code, PluginError, Rejected
 from moorage.framework.victim_units import count_disruptions
 from moorage.objects.pod import PLACED, Pod
-from moorage.queue import Entity, FailedAttempt, Gang, Queue, SharedFailure
+from moorage.queue import Entity, FailedAttempt, Gang, Queue
 from moorage.queue.object_events import ASSIGNED_POD_DELETE
 
 from . import actions, budget, diagnosis, placement
@@ -57,7 +57,7 @@ class Attempts:
     #: The ledger of what is evicted for whom.
     evictions: Evictions
     #: Returns what a pod that fits nowhere shares with others that do not either.
-    _find_alike: Callable[[Pod], SharedFailure | None]
+    _find_alike: Callable[[Pod], Hashable | None]
     #: The extenders that bind pods, as far as they are interested.
     _binders: Sequence[Extender]
 
@@ -198,11 +198,6 @@ class Attempts:
             failure.delay or budget.delay_after(pod, self._cluster),
             alike,
         )
-        for uid in self._cluster.take_changed_claims():
-            # It may be placed where others are not.
-            self._queue.part(uid, now)
-        if alike is not None and alike.spans_templates:
-            self._cluster.follow_claims(pod)
         self._queue.give_back(queued, pod=pod, attempt=attempt, now=now)
         if before and before != self._cluster.nodes.nominations.node_of(pod):
             tell_of_room(self._queue, pod, before, now)

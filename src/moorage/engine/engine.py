@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -24,7 +24,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
-from moorage.queue import Entity, Gang, Queue, SharedFailure
+from moorage.queue import Entity, Gang, Queue
 from moorage.queue.object_events import FORCE_ACTIVATE
 
 from . import actions, events
@@ -406,7 +406,7 @@ class Engine:
         extenders = self.configuration.extenders
         return bool(extenders) and any(each.concerns(pod.spec) for each in extenders)
 
-    def _find_alike(self, pod: Pod) -> SharedFailure | None:
+    def _find_alike(self, pod: Pod) -> Hashable | None:
         """Returns what a pod that fits nowhere shares with like pods; None if nothing."""
         if self._is_extended(pod):
             # Nobody knows what an extender reads.

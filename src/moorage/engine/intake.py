@@ -268,7 +268,6 @@ class Intake:
             return (object_events.ASSIGNED_POD_DELETE,)
         self._queue.delete(waiting)
         self._cluster.dismiss(waiting)
-        self._cluster.forget_claims(waiting.uid)
         self._nominate(waiting, "", now)
         if self._cluster.is_assumed(pod.uid):
             self._end_assumed(waiting, now)

@@ -52,14 +52,6 @@ QUEUES: Mapping[Place, str] = {
 NEVER_FAILED = -1
 
 
-class SharedFailure(msgspec.Struct, frozen=True):
-    """What pods share that all fail whenever one of them does."""
-
-    shared: Hashable
-    #: Whether pods of other templates, namespaces or labels may share it, too.
-    spans_templates: bool = False
-
-
 class FailedAttempt(msgspec.Struct, frozen=True):
     """Why an attempt failed: plugins rejected the pod, or (without any) there was an error."""
 
@@ -71,7 +63,7 @@ class FailedAttempt(msgspec.Struct, frozen=True):
     delay: float = 0.0
     #: What it shares with those that would have failed as well, now and whenever this one does;
     #: None if nothing is known of others.
-    alike: SharedFailure | None = None
+    alike: Hashable | None = None
     #: Whether it counts as a rejection although no event of a plugin ends the wait.
     is_rejection: bool = False
     #: Whether a gang lacks nothing but room.
@@ -115,7 +107,7 @@ class Entity(msgspec.Struct, eq=False, gc=False):
     #: Whether trying it is so costly that it is tried rarely, and no plugin asked whether to.
     is_costly: bool = False
     #: What it shares with those that fail whenever it does; None if nothing is known of others.
-    alike: SharedFailure | None = None
+    alike: Hashable | None = None
     #: When its attempt began, by the observer's clock.
     began: float = 0.0
 
@@ -167,11 +159,7 @@ class Entity(msgspec.Struct, eq=False, gc=False):
 
     def replace(self, pod: Pod) -> None:
         """Replaces the pod by its newer value. What it then shares with others is not known."""
-        alike = self.alike
-        if alike is not None and not (
-            _is_decided_alike(self.pod, pod)
-            and not (alike.spans_templates and self.pod.labels != pod.labels)
-        ):
+        if self.alike is not None and not _is_decided_alike(self.pod, pod):
             self.alike = None
         self.pod = pod
 

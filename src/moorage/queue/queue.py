@@ -211,15 +211,6 @@ class Queue:
         elif entity is not None and entity.place != "in flight":
             self._take(entity)
 
-    def part(self, uid: str, now: float) -> None:
-        """Separates a pod from its companions: their failures do not stand for it any more."""
-        queued = self._places.get(uid)
-        before = self._places.unschedulable.companions(uid)
-        if queued is not None and before is not None:
-            queued.alike = None
-            self._places.move(queued, queued.place)
-            self._waker.make_up_for(queued, before, now)
-
     def _find(self, key: EntityKey) -> Entity | None:
         """Returns the entity of a pod, by its uid, or of a group."""
         key = self._group_of.get(key, key)

@@ -40,43 +40,24 @@ class Waker:
     def wake(self, event: QueueEvent, now: float, concerns: Concerns | None) -> None:
         """Wakes pods that an event may help, as the plugins that rejected them judge it."""
         for found in self._unschedulable.find(event):
-            if isinstance(found, LikePods):
-                self._wake_alike(found, event, now, concerns)
-            elif concerns is not None or not self._wake_one(found, event, now):
-                for like_pods in list(found.members):
-                    self._wake_alike(like_pods, event, now, concerns)
-
-    def _wake_one(self, companions: Companions, event: QueueEvent, now: float) -> bool:
-        """Wakes one of some companions if that is enough; returns whether it is."""
-        first = companions.first(now)
-        if first is None or event.is_about(companions):
-            return False
-        if companions.is_represented:
-            return True
-        answer = self._listeners.answer(first, event)
-        if answer == "after backoff":
-            self._send_one(companions, event.event.label, now)
-            return True
-        return answer == "stay" and not companions.span_templates
+            self._wake_alike(found, event, now, concerns)
 
     def _wake_alike(
         self, like_pods: LikePods, event: QueueEvent, now: float, concerns: Concerns | None
     ) -> None:
         """Wakes identical pods if the event may help them: one is asked for all."""
-        label, companions = event.event.label, like_pods.companions
+        label = event.event.label
         meant: Iterable[Entity] = like_pods
         if concerns is not None:
             meant = (each for each in meant if concerns(each.pod))
         if event.is_about(like_pods):
             answers = [(each, self._listeners.answer(each, event)) for each in meant]
         else:
+            companions = like_pods if isinstance(like_pods, Companions) else None
+            if companions is not None and companions.is_represented and concerns is None:
+                return
             answer = self._listeners.answer(next(iter(like_pods)), event) if like_pods else "stay"
-            if (
-                companions is not None
-                and answer == "after backoff"
-                and concerns is None
-                and not companions.span_templates
-            ):
+            if companions is not None and answer == "after backoff" and concerns is None:
                 self._send_one(companions, label, now)
                 return
             answers = [] if answer == "stay" else [(each, answer) for each in meant]

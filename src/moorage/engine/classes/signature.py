@@ -25,7 +25,6 @@ from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
 from moorage.objects.selector import Selector
-from moorage.queue.entity import SharedFailure
 
 from .relative_scores import is_kept
 from .statistics import Unsignable
@@ -172,47 +171,18 @@ class Signer:
         except _BrokenSign as broken:
             return Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)
 
-    def find_alike(self, pod: Pod, nodes: Nodes) -> SharedFailure | None:
-        """Returns what a failed pod shares with pods that fail whenever it does.
+    def find_alike(self, pod: Pod, nodes: Nodes) -> Hashable | None:
+        """Returns what a failed pod shares with pods of its template that fail whenever it does.
 
-        They do so at any time, those with claims until something about their claims changes. None
-        if nothing is known of others.
+        None if nothing is known of others.
         """
-        if pod.status.sizes:
+        if pod.status.sizes or pod.spec.volumes:
             return None
-        if pod.spec.volumes:
-            return self._find_alike_with_claims(pod, nodes)
         texts = self._texts(pod, nodes)
         known = self._known.find((id(pod.spec), pod.namespace, pod.node_name, pod.owner, texts))
         if known is None or not known.fail_alike or not _is_shared(known.asks):
             return None
-        return SharedFailure(self._find_origin(pod))
-
-    def _find_origin(self, pod: Pod) -> Hashable:
         return pod.owner, tuple([pod.annotations.get(key) for key in self._annotations])
-
-    def _find_alike_with_claims(self, pod: Pod, nodes: Nodes) -> SharedFailure | None:
-        """Handles pods that have a template each, because it names their claims."""
-        # A volume that a nominated pod shares is told from others by no signature.
-        if nodes.nominations.are_there or nodes.storage.things_of(pod) is None:
-            return None
-        if self.silent or not is_ordinary(pod):
-            return None
-        try:
-            if not all(_skips(plugin, pod) for plugin in (*self._asked, *self._seekers)):
-                return None
-            # What the others sign follows from the rest of what is shared.
-            if not _is_shared(self._sign_but_volumes(pod, nodes)):
-                return None
-            # No number: what it stands for is given another one when it was not asked for lately.
-            signed = _sign_parts(self._reading_volumes, pod, nodes)
-        except _BrokenSign:
-            return None
-        if any(part is UNSIGNABLE for part in signed):
-            return None
-        labels, template = tuple(pod.labels.items()), pod.spec.without_volumes
-        shared = tuple(signed), template, pod.namespace, labels, self._find_origin(pod)
-        return SharedFailure(shared, spans_templates=True)
 
     def _covers(self, plugin: Plugin) -> bool:
         """Whether a plugin reads of a pod only what is remembered."""
