@@ -67,7 +67,7 @@ class Cluster:
         else:
             self._update_node(row, before, node)
         if self._state.extended.is_used:
-            self._state.extended.put_node(node)
+            self._state.extended.custom.put_node(node)
         return before
 
     def remove_node(self, name: str) -> Node | None:
@@ -91,7 +91,7 @@ class Cluster:
             self._refresh_resources()
         self._free_rows.append(row)
         self._note_membership(row)
-        self._state.extended.remove_node(node)
+        self._state.extended.custom.remove_node(node)
         return node
 
     def _add_node(self, node: Node) -> None:

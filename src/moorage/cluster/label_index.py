@@ -86,9 +86,6 @@ def _anchors(selector: Selector) -> tuple[tuple[str, str], ...]:
 
 Mask = NDArray[np.bool_]
 
-# Labels that fewer groups have are compared one by one; others get a column of codes.
-_FEW_GROUPS = 64
-
 # Columns of codes for labels of pods, the least recently used dropped first.
 _MOST_COLUMNS = 64
 
@@ -175,26 +172,11 @@ class PodIndex:
                 if requirement.operator in ("In", "Exists"):
                     return False
                 continue
-            is_few = len(having) <= _FEW_GROUPS
-            narrow = self._narrow_few if is_few else self._narrow_by_column
-            if not narrow(chosen, requirement, having):
+            if not self._narrow_by(chosen, requirement, having):
                 return False
         return True
 
-    def _narrow_few(self, chosen: Mask, requirement: Requirement, having: list[int]) -> bool:
-        """Keeps the chosen groups that match, given the few that have the label."""
-        matching = [group for group in having if requirement.matches(self._labels[group])]
-        if requirement.operator in ("In", "Exists"):
-            if not matching:
-                return False
-            before = chosen[matching]
-            chosen[:] = False
-            chosen[matching] = before
-        else:
-            chosen[list(set(having).difference(matching))] = False
-        return True
-
-    def _narrow_by_column(self, chosen: Mask, requirement: Requirement, having: list[int]) -> bool:
+    def _narrow_by(self, chosen: Mask, requirement: Requirement, having: list[int]) -> bool:
         column = self._columns.get(requirement.key)
         if column is None:
             column = _Codes(requirement.key)

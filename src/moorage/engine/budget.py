@@ -8,12 +8,12 @@ reused, and a replay counts the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 from moorage.cluster import Cluster
 from moorage.objects.node_selector import NodeSelectorTerm
 from moorage.objects.per_template import once_per_template
-from moorage.objects.placement_rules import PodAffinity, PodAffinityTerm
+from moorage.objects.placement_rules import Affinity
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
 from moorage.objects.selector import LabelSelector
@@ -85,15 +85,7 @@ class Rules:
 
     @property
     def count(self) -> int:
-        return (
-            self.of_nodes
-            + self.resources
-            + self.terms
-            + self.of_pods
-            + self.of_namespaces
-            + self.tolerations
-            + self.others
-        )
+        return sum(astuple(self))
 
 
 def is_ordinary(pod: Pod) -> bool:
@@ -209,11 +201,9 @@ def rules_of(spec: PodSpec) -> Rules:
 def _count_rules(spec: PodSpec) -> Rules:
     """Counts the rules of a template without its volumes."""
     expressions, values = _node_rules(spec)
-    affinity = spec.affinity
-    terms = [
-        *_terms(affinity.pod_affinity if affinity else None),
-        *_terms(affinity.pod_anti_affinity if affinity else None),
-    ]
+    affinity = spec.affinity or Affinity()
+    towards, away = affinity.pod_affinity, affinity.pod_anti_affinity
+    terms = [term for rules in (towards, away) if rules is not None for term in rules.terms]
     spreads = spec.topology_spread_constraints or ()
     selectors = [*(each.label_selector for each in terms)]
     selectors += (each.label_selector for each in spreads)
@@ -250,12 +240,6 @@ def _node_rules(spec: PodSpec) -> tuple[int, int]:
     ]
     values = sum(len(each.values or ()) for each in expressions)
     return len(terms) + len(expressions), values
-
-
-def _terms(rules: PodAffinity | None) -> Iterable[PodAffinityTerm]:
-    if rules is None:
-        return ()
-    return (*rules.required, *(each.pod_affinity_term for each in rules.preferred))
 
 
 def _requirements(selector: LabelSelector | None) -> int:

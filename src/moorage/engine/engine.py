@@ -122,7 +122,9 @@ class Engine:
         self._consultations = Consultations(
             configuration, self.queue, self._attempts, pending, self._emit, self._give_up
         )
-        self._groups = GroupAttempts(self.queue, self._attempts, self.gangs, pending, self._emit)
+        self._groups = GroupAttempts(
+            self.cluster, observer, self.queue, self._attempts, self.gangs, pending, self._emit
+        )
         #: Answers of plugins to pods that wait for their permit, until they are taken in.
         self._answers: deque[events.Event] = deque()
         #: Receives these answers instead, as events for `handle`.

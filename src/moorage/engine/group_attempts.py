@@ -7,6 +7,7 @@ that a group holds nothing while it waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from moorage.cluster import Cluster
 from moorage.framework.observe import PODGROUP, Observer
@@ -30,24 +31,17 @@ _FAILED, _REJECTED = FailedAttempt(), FailedAttempt(is_rejection=True)
 _RESULTS = {"Success": "scheduled", "Unschedulable": "unschedulable", "Error": "error"}
 
 
+@dataclass(frozen=True, slots=True)
 class GroupAttempts:
     """Decides groups and carries out the decisions."""
 
-    def __init__(
-        self,
-        queue: Queue,
-        attempts: Attempts,
-        decider: GroupDecider,
-        pending: Mapping[str, Pod],
-        emit: Callable[[actions.Action], None],
-    ) -> None:
-        self._cluster: Cluster = decider.cluster
-        self._observer: Observer = decider.observer
-        self._queue = queue
-        self._attempts = attempts
-        self._decider = decider
-        self._pending = pending
-        self._emit = emit
+    _cluster: Cluster
+    _observer: Observer
+    _queue: Queue
+    _attempts: Attempts
+    _decider: GroupDecider
+    _pending: Mapping[str, Pod]
+    _emit: Callable[[actions.Action], None]
 
     def attempt(
         self, entry: Gang, profiles: Mapping[str, Profile], decide: Decide, now: float

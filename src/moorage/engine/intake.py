@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
@@ -37,28 +38,20 @@ def count_by(version: KubernetesVersion, pod: Pod) -> Pod:
     return pod
 
 
+@dataclass(frozen=True, slots=True)
 class Intake:
     """Routes objects: placed pods and nodes to the cluster, pods that wait for us to the queue."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        queue: Queue,
-        profiles: Container[str],
-        pending: dict[str, Pod],
-        end_assumed: Callable[[Pod, float], None],
-        version: KubernetesVersion,
-    ) -> None:
-        self._cluster = cluster
-        self._queue = queue
-        self._profiles = profiles
-        #: Called when a pod that is assumed on a node is deleted before it is bound.
-        self._end_assumed = end_assumed
-        self._version = version
-        #: The newest form of every pod that has no node yet and is ours to schedule, by uid.
-        self.pending = pending
-        #: Exclusive pods by uid that were bound around us, as their objects are.
-        self._around: dict[str, Pod] = {}
+    _cluster: Cluster
+    _queue: Queue
+    _profiles: Container[str]
+    #: The newest form of every pod that has no node yet and is ours to schedule, by uid.
+    pending: dict[str, Pod]
+    #: Called when a pod that is assumed on a node is deleted before it is bound.
+    _end_assumed: Callable[[Pod, float], None]
+    _version: KubernetesVersion
+    #: Exclusive pods by uid that were bound around us, as their objects are.
+    _around: dict[str, Pod] = field(default_factory=dict)
 
     def apply(self, item: Object, now: float) -> Events:
         """Takes in an object as it is now; returns what that amounts to."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -84,15 +85,13 @@ class Placement(msgspec.Struct, eq=False, gc=False):
         yield from self.preparing.values()
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class PluginPermits(PendingPermits):
     """The pods that wait for a permit plugin, whose answers become events."""
 
-    def __init__(
-        self, plugin: str, waiting: Mapping[str, Placement], tell: Callable[[Event], None]
-    ) -> None:
-        self._plugin = plugin
-        self._waiting = waiting
-        self._tell = tell
+    _plugin: str
+    _waiting: Mapping[str, Placement]
+    _tell: Callable[[Event], None]
 
     def __iter__(self) -> Iterator[PendingPermit]:
         # A copy, since other threads may ask while pods come and go.

@@ -9,7 +9,6 @@ from typing import Any
 
 from moorage.cluster.changes import EVERYWHERE, Change
 from moorage.documents.errors import STOPPED
-from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 
 from . import contract
@@ -170,14 +169,6 @@ class ExtendedResources(ExtendedView):
             if counted is not None:
                 table.by_row[row] = counted
                 table.columns.put(row, counted.figures)
-
-    def put_node(self, node: Node) -> None:
-        """Takes in a node that came or changed, which handles may follow."""
-        self.custom.put_node(node)
-
-    def remove_node(self, node: Node) -> None:
-        """Takes in that a node is gone, which handles may have followed."""
-        self.custom.remove_node(node)
 
     def leave(self, row: int) -> None:
         """Takes in that a node has lost its pods and is about to lose its row."""
