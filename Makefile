@@ -34,7 +34,7 @@ help:
 	echo "make soak      an hour of hostile objects, killed API servers and killed schedulers"
 	echo "make exactness decide random streams with and without reuse, a million decisions"
 	echo "make mutations make mistakes in the machinery of reuse, and see that tests notice"
-	echo "make bench     measure throughput, and write benchmarks/results and the README's table"
+	echo "make bench     measure throughput, and write benchmarks/results and the tables in docs"
 	echo "make hostile   measure what the costliest pods cost, against limits"
 	echo "make lock      refresh constraints.txt and requirements.lock"
 	echo "make image-check  run the install steps of the Dockerfile in an empty folder"

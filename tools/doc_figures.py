@@ -45,7 +45,7 @@ TITLES = {
 
 _BESIDE = (
     "Workloads of scheduler_perf through a real API server, one scheduler after the other on the "
-    "same machine\n([how](docs/benchmarks.md#beside-kube-scheduler)):"
+    "same machine\n([how](#beside-kube-scheduler)):"
 )
 
 _NODES = re.compile(r"(\d+)(k?)Nodes")

@@ -86,8 +86,11 @@ def absent_table() -> str:
 
 #: By page and mark, what the table there is made by.
 TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "README.md": {"speed": speed_table, "kube-scheduler": comparison_table},
-    "docs/benchmarks.md": {"suites": suites_table},
+    "docs/benchmarks.md": {
+        "speed": speed_table,
+        "kube-scheduler": comparison_table,
+        "suites": suites_table,
+    },
     "docs/classes-and-batches.md": {"reads": reads_table},
     "docs/metrics.md": {"metrics": metrics_table, "absent": absent_table},
 }

@@ -37,8 +37,10 @@ def test_a_pod_that_does_not_is_1(moorage: Moorage) -> None:
 
     assert result.code == 1
     assert result.out.startswith("pod lab/report fits no node of 6\n0/6 nodes are available: ")
-    assert "2 nodes     it asked for 8 less cpu" in result.out
-    assert "2 nodes were 8 cpu short, the nearest of 3 nodes with 4 cpu" in result.out
+    assert "b1          it asked for 10.75 less cpu" in result.out
+    assert "because node b1 was 10.75 cpu short" in result.out
+    assert "\n\nno node is this large: add one with at least 12 cpu\n\n" in result.out
+    assert result.err == "note: 16 other waiting pods are placed first, as the scheduler would\n"
 
 
 def test_a_running_pod_is_0_wherever_it_would_go(moorage: Moorage) -> None:
@@ -66,7 +68,7 @@ def test_json_has_everything(moorage: Moorage) -> None:
 
     told = json.loads(result.out)
     assert (result.code, told["state"], told["feasibleCount"]) == (1, "pending", 0)
-    assert {each["kind"] for each in told["suggestions"]} == {"resources", "several"}
+    assert {each["kind"] for each in told["suggestions"]} == {"node-size", "resources", "several"}
 
 
 @pytest.mark.parametrize(

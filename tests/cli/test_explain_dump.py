@@ -61,18 +61,20 @@ def test_all_waiting_pods_by_owner(moorage: Moorage, dump: str) -> None:
 
     assert result.code == 1
     first, *others = result.out.split("\n\n")
-    assert first == "14 pods fit nowhere; 1 pod fits now; 1 pod is another scheduler's: volcano"
+    assert (
+        first == "14 pods fit nowhere; 1 pod fits now; 1 pod belongs to another scheduler (volcano)"
+    )
     assert others[0].startswith(f"12 pods of deployment ml/{LONG}\n")
     assert not any("volcano" in each for each in others)
     assert "would fit 4 nodes if it tolerated nvidia.com/gpu:NoSchedule" in others[0]
-    assert any("it fits once claim pay/nope exists" in each for each in others)
+    assert any("it waits until claim pay/nope exists" in each for each in others)
 
 
 @pytest.mark.usefixtures("narrow")
 def test_advice_that_names_no_node_is_a_sentence(moorage: Moorage, dump: str) -> None:
     told = moorage("explain", "pay/ledger", dump).out
 
-    assert told.endswith("\n\nit fits once claim pay/nope exists\n")
+    assert told.endswith("\n\nit waits until claim pay/nope exists\n")
     # Every node is meant, so none is named.
     assert "SUCH AS" not in told
     assert "WOULD FIT" not in told
@@ -100,7 +102,7 @@ def test_a_node(moorage: Moorage, dump: str) -> None:
     told = moorage("explain", f"node/{name}", dump).out
 
     assert told.startswith(f"node {name}, cordoned\n")
-    assert re.search(r"^cpu +8 +7200m +90%$", told, re.MULTILINE)
+    assert re.search(r"^cpu +8 +7\.2 +90%$", told, re.MULTILINE)
     assert "NodeUnschedulable: node(s) were unschedulable" in told
 
 
@@ -113,7 +115,7 @@ def test_a_node(moorage: Moorage, dump: str) -> None:
         ),
         (("ml/trian",), "pod ml/trian: not found among 295 pods; did you mean ml/train?"),
         (("deploy/chekout", "-n", "shop"), "did you mean shop/checkout?"),
-        (("job/none",), "job default/none: not found among 0 Jobs with pods"),
+        (("job/none",), "job default/none: not found among 0 jobs with pods"),
     ],
 )
 def test_what_was_meant(
@@ -142,7 +144,7 @@ def test_long_names_push_nothing_off_the_screen(
     fit = moorage("fit", "--from", dump, "-f", str(tmp_path / "workload.json")).out
 
     assert f"ml/{LONG}\n    NodeResourcesFit: Insufficient cpu" in node
-    assert "pod edge/gateway-2\n    takes it" in node
+    assert "pod edge/gateway-2\n    fits" in node
     assert f"deployment ml/{LONG}\n    0 of 4 pods fit; 12 are replaced" in fit
 
 

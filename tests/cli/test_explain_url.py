@@ -123,7 +123,7 @@ def test_json_has_everything(moorage: Moorage, url: str) -> None:
     assert told["queue"]["place"] == "unschedulable"
     assert told["queue"]["rejectedBy"] == ["NodeResourcesFit"]
     assert told["node"]["node"] == "n"
-    assert told["suggestions"][0]["edits"] == [
+    assert told["suggestions"][1]["edits"] == [
         {"edit": "lowerRequest", "resource": "cpu", "by": 6000}
     ]
 

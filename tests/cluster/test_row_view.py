@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import moorage
 from moorage.cluster import Change, Cluster, Nodes, Rows
 from moorage.cluster.changes import EVERYWHERE
-from moorage.cluster.row_view import Changed, LogReader, RowView
+from moorage.cluster.row_view import EVERYTHING, Changed, RowView, RowViews
 from moorage.objects.resources import CPU
 from tests.builders import cluster, node, pod
 
@@ -158,28 +158,40 @@ def test_a_view_cannot_be_written() -> None:
         RowView(nodes, Change.NONE, room(nodes)).current()[0] = 1
 
 
-def test_a_reader_reports_each_change_once() -> None:
+def follow_together(history: History, *kinds: Change) -> RowViews[RowView[np.int64]]:
+    nodes = history.cluster.nodes
+    return RowViews(history.cluster.changes, [RowView(nodes, each, room(nodes)) for each in kinds])
+
+
+def test_views_read_each_change_once() -> None:
     history = History()
-    reader = LogReader(history.cluster.changes)
+    views = follow_together(history)
     history.take("place", "n1")
+
+    assert views.changed_only(1)
+    assert not views.changed_only(2)
     history.cluster.changes.note(EVERYWHERE, int(Change.SERVICES))
-
-    changed = reader.read()
-
-    assert changed is not None
+    assert not views.changed_only(1)
+    changed = views.read()
     assert list(changed.rows) == [1]
     assert changed.everywhere == Change.SERVICES
-    assert reader.is_current
-    assert reader.read() == Changed({}, 0, 0, history.cluster.changes.generation)
+    assert views.read() == Changed({}, 0, 0, history.cluster.changes.generation)
 
 
-def test_a_reader_that_is_too_far_behind_reports_nothing_in_particular() -> None:
+def test_views_that_are_too_far_behind_may_have_missed_everything() -> None:
     history = History()
-    reader = LogReader(history.cluster.changes)
+    views = follow_together(history)
     history.take("restart", None)
 
-    assert reader.read() is None
-    assert reader.read() == Changed({}, 0, 0, history.cluster.changes.generation)
+    assert views.read() is EVERYTHING
+    assert views.read() == Changed({}, 0, 0, history.cluster.changes.generation)
+
+
+def test_only_views_are_altered_that_watch_what_changed() -> None:
+    views = follow_together(History(), Change.REQUESTED, Change.LABELS)
+
+    assert [each.kinds for each in views.find_altered(Change.LABELS)] == [Change.LABELS]
+    assert len(views.find_altered(Change.MEMBERSHIP)) == 2
 
 
 def test_nothing_else_reads_the_log() -> None:
@@ -193,7 +205,5 @@ def test_nothing_else_reads_the_log() -> None:
 
     assert reading == {
         "cluster/row_view.py",
-        # The log of devices, by slice.
-        "plugins/dynamic_resources/device_counts.py",
         "testing/laws.py",
     }

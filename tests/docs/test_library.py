@@ -29,7 +29,7 @@ def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
         "shop Running zone-b 4294967296",
         True,
     )
-    assert first.startswith("pending it tolerated dedicated=database:NoSchedule")
+    assert first.startswith("pending it did not take host port 443/TCP")
     assert second == "16 placed, 4 pending"
     placed, in_first_zone = map(int, third.split())
     assert placed > in_first_zone > 0

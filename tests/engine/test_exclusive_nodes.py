@@ -121,10 +121,7 @@ def test_a_pod_without_a_group_sees_counts_only() -> None:
     """Then preemption looks at many nodes at once, as before."""
     run = driven(node("a"), member("one", node="a"))
     plugin, nodes = CoexistPolicy(), run.engine.cluster.nodes
-    seen = [
-        plugin.sees(prepared, nodes) & Change.PODS  # type: ignore[arg-type]
-        for prepared in (plugin.pre_filter(each, nodes) for each in (pod("p"), member("m")))
-    ]
+    seen = [plugin.watch(each, nodes) & Change.PODS for each in (pod("p"), member("m"))]
 
     assert seen == [Change.NONE, Change.PODS]
 

@@ -1,4 +1,4 @@
-"""Victims that are kept for like pods are those that a look at every node finds."""
+"""Victims that are kept for identical pods are those that a look at every node finds."""
 
 from __future__ import annotations
 
@@ -197,56 +197,6 @@ def test_pods_whose_volumes_are_elsewhere_share_nothing() -> None:
         assert found(plugin, of, asks) == found(
             DefaultPreemption(DefaultPreemptionArgs()), of, asks
         )
-
-
-def test_like_pods_soon_know_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    of, looks = engine(), []
-    for at in range(300):
-        of.cluster.put_node(node(f"m{at}", cpu=3, labels={HOSTNAME: f"m{at}"}))
-        of.cluster.put_pod(pod(f"on-{at}", node=f"m{at}", cpu=2))
-    learn = VictimColumns._learn
-
-    def note(self: VictimColumns, run: Any, rows: Any) -> None:
-        looks.append(len(rows))
-        learn(self, run, rows)
-
-    monkeypatch.setattr(VictimColumns, "_learn", note)
-    plugin = DefaultPreemption(DefaultPreemptionArgs(0, 20))
-    for at in range(40):
-        asks = structs.replace(ASKS, name=f"asks-{at}", uid=f"asks-{at}")
-        assert found(plugin, of, asks)
-
-    # A first pod looks at few rows, and later ones at no more than twice as many as before.
-    assert looks[0] == 64
-    assert all(look <= 64 + sum(looks[:at]) for at, look in enumerate(looks))
-    assert sum(looks) == len(of.cluster.nodes)
-    assert len(looks) < 6
-
-
-def test_like_pods_look_once_where_evicting_helps_on_few_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    of, looks = engine(), []
-    for at in range(400):
-        of.cluster.put_node(node(f"m{at}", cpu=3, labels={HOSTNAME: f"m{at}"}))
-        priority = 0 if at % 4 == 0 else 9
-        of.cluster.put_pod(pod(f"on-{at}", node=f"m{at}", cpu=2, spec={"priority": priority}))
-    find = VictimColumns._find_helping
-
-    def note(self: VictimColumns, run: Any, some: Any, further: Any) -> Any:
-        looks.append(len(some))
-        return find(self, run, some, further)
-
-    monkeypatch.setattr(VictimColumns, "_find_helping", note)
-    plugin = DefaultPreemption(DefaultPreemptionArgs(0, 40))
-    assert found(plugin, of, ASKS)
-    assert looks == [64, 192]
-
-    looks.clear()
-    again = structs.replace(ASKS, uid="again")
-    assert found(plugin, of, again)
-    # Two hundred rows seem to be enough for forty of which one in four helps, and some more.
-    assert looks == [200]
 
 
 def test_rows_that_did_not_change_are_not_looked_at_again(learned: list[int]) -> None:

@@ -40,12 +40,11 @@ from tests.exactness.test_traps import Told
 
 
 class Curfew(Filter[Pod], Sign):
-    """Keeps pods off noisy nodes while a budget says so. Whom it concerns is steady."""
+    """Keeps pods off noisy nodes while a budget says so."""
 
     name: ClassVar[str] = "Curfew"
     reads = Change.BUDGETS | Change.LABELS
     scope = Scope.ROW
-    is_steady = True
     signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
@@ -75,7 +74,7 @@ class Strict(Filter[Pod], Sign):
 
     name: ClassVar[str] = "Strict"
     reads = Change.LABELS | Change.CONDITIONS
-    scope = Scope.ROW
+    scope = Scope.CLUSTER
     signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
@@ -88,13 +87,6 @@ class Strict(Filter[Pod], Sign):
         return Verdict.rejecting(
             np.array([_is_pressed(nodes, row) for row in nodes.numbers(rows)]), Reason("pressed")
         )
-
-
-class StrictFar(Strict):
-    """The same, declared as reaching further than it does."""
-
-    name: ClassVar[str] = "StrictFar"
-    scope = Scope.CLUSTER
 
 
 def _is_pressed(nodes: Nodes, row: int) -> bool:
@@ -197,7 +189,6 @@ PLUGINS: tuple[type[Plugin], ...] = (
     Curfew,
     Repairs,
     Strict,
-    StrictFar,
     Minority,
     Ordinals,
     Quota,

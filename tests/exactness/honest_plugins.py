@@ -53,7 +53,7 @@ class Maintenance(PreScore[Pod], Score[Pod], Sign):
 
     name: ClassVar[str] = "Maintenance"
     reads = Change.LABELS
-    scope = Scope.ROW
+    scope = Scope.CLUSTER
     reduces = Reduction.LARGEST
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
@@ -89,7 +89,7 @@ class Freeze(PreFilter[Pod], Filter[Pod], Sign):
 
     name: ClassVar[str] = "Freeze"
     reads = Change.LABELS
-    scope = Scope.ROW
+    scope = Scope.CLUSTER
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return None
@@ -176,7 +176,7 @@ class Ordinals(NodeFilter, Sign):
     """Keeps the pods of a stateful set off some nodes by their ordinals, which it signs."""
 
     name: ClassVar[str] = "Ordinals"
-    reads = Change.NONE
+    reads = Change.MEMBERSHIP
     scope = Scope.ROW
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
@@ -190,7 +190,7 @@ class Statuses(NodeFilter, Sign):
     """Reads, and signs, what is reported about the pod itself."""
 
     name: ClassVar[str] = "Statuses"
-    reads = Change.NONE
+    reads = Change.MEMBERSHIP
     scope = Scope.ROW
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:

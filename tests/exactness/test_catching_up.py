@@ -410,10 +410,9 @@ def test_a_score_begins_to_have_a_say() -> None:
     assert set(found.values()) == {"c"}
 
 
-@pytest.mark.parametrize("plugin", ["Strict", "StrictFar"])
-def test_a_plugin_that_begins_to_read_more(plugin: str) -> None:
+def test_a_plugin_that_begins_to_read_more() -> None:
     pressed = {"conditions": [{"type": "DiskPressure", "status": "True"}]}
-    told = Following(using(plugin), node("a"), node("b"))
+    told = Following(using("Strict"), node("a"), node("b"))
 
     assert "a" in told.places(*small(3)).values()
     told.apply(node("a", labels={"strict": ""}))

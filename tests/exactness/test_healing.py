@@ -35,7 +35,6 @@ class FarSighted(Score[Pod], Sign):
     name: ClassVar[str] = "FarSighted"
     reads = Change.LABELS
     scope = Scope.ROW
-    is_steady = True
     signs = TEMPLATE
     reduces = Reduction.NOTHING
 

@@ -62,6 +62,49 @@ def test_a_greater_pod_may_be_nominated_to_the_node_meanwhile() -> None:
     assert not any(isinstance(each, BindPod) for each in told.ways.step(told.now, 3))
 
 
+def test_a_nominated_pod_goes_elsewhere_if_its_node_is_full() -> None:
+    told = Told(node("a", cpu=4), node("b", cpu=4), pod("fills", node="a", cpu=3))
+    nominated = pod("nominated", cpu=2, status={"nominatedNodeName": "a"})
+
+    assert told.places(pod("first", cpu=2)) == {"first": "b"}
+    assert told.places(nominated) == {"nominated": "b"}
+
+
+def test_rows_with_equal_figures_differ_by_the_ports_of_nominated_pods() -> None:
+    main = {"name": "main", "ports": [{"hostPort": 80}]}
+    large = {"containers": [{**main, "resources": {"requests": {"cpu": "2"}}}]}
+    port = {"containers": [main]}
+    gated = {"priority": 5, "schedulingGates": [{"name": "wait"}]}
+    full = {name: pod(f"full-{name}", node=name, cpu=3) for name in "ab"}
+    told = Told(node("a", cpu=4), node("b", cpu=4), *full.values())
+    for name, spec in (("a", {**gated, **port}), ("b", gated)):
+        told.apply(pod(f"waits-{name}", spec=spec, status={"nominatedNodeName": name}))
+    asking = [pod(f"p{at}", spec=large) for at in range(3)]
+
+    assert told.places(asking[0]) == {"p0": None}
+    for name, placed in (("a", None), ("b", "b")):
+        told.remove(asking.pop(0), full[name])
+        assert told.places(asking[0]) == {asking[0].name: placed}
+
+
+def test_a_cordoned_row_is_not_refused_for_its_nominated_pod() -> None:
+    """The other row has the same figures, and is refused because of its nominated pod."""
+    gated = {"priority": 5, "schedulingGates": [{"name": "wait"}]}
+    told = Told(node("a", cpu=4), node("b", cpu=4))
+    for name in "ab":
+        told.apply(pod(f"waits-{name}", cpu=2, spec=gated, status={"nominatedNodeName": name}))
+    first, *others = (pod(f"p{at}", cpu=3) for at in range(3))
+    changes = (
+        (pod("on-a", node="a", cpu="100m"),),
+        (pod("on-b", node="b", cpu="100m"), node("b", cpu=4, spec={"unschedulable": True})),
+    )
+
+    assert told.places(first) == {"p0": None}
+    for asking, changed in zip(others, changes, strict=True):
+        told.apply(*changed)
+        assert told.places(asking)[asking.name] is None
+
+
 def test_a_row_may_be_refused_for_another_reason_than_before() -> None:
     told = Told(*(node(name, cpu=4) for name in NODES), *full_nodes())
     told.remove(*(each for each in full_nodes() if each.node_name == "b"), node("b", cpu=4))

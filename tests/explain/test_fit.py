@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from moorage.engine import Engine
 from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
-from moorage.simulate.pod_fit import KindShare, Question, RunsOut, compare, fit
+from moorage.simulate.pod_fit import KindShare, Question, RunsOut, compare, fit, fit_waiting
 from moorage.world import DrainError, Scene
 from tests.builders import node, pod
 from tests.coexisting import daemon
@@ -56,7 +56,7 @@ def test_nodes_are_also_told_by_kind() -> None:
 
     assert outcome.kinds == (
         KindShare("large", node_count=2, used=2, count=4),
-        KindShare("1 cpu, 1536Mi memory", node_count=1, used=1, count=1),
+        KindShare("1 cpu, 1.5Gi memory", node_count=1, used=1, count=1),
     )
 
 
@@ -126,16 +126,16 @@ def test_more_nodes_take_more() -> None:
     scene, question = Scene.of([node("a", cpu=1)]), Question(pod("copy", cpu=1), 3)
     before = fit(engine(), scene, question)
 
-    compared = compare(engine(), before, scene.extend(node("a", cpu=1), 1), question)
+    compared = compare(before, fit(engine(), scene.extend(node("a", cpu=1), 1), question))
 
     assert (compared.before.placed, compared.after.placed) == (1, 2)
 
 
 def test_another_configuration_makes_a_difference_to_pods_that_wait() -> None:
     scene = Scene.of([node("a", **{"nvidia.com/gpu": 1}), pod("web")])
-    before = fit(engine(), scene, Question())
+    before = fit_waiting(engine, scene)
 
-    compared = compare(engine(config=configuration("GPUAware")), before, scene, Question())
+    compared = compare(before, fit_waiting(lambda: engine(config=configuration("GPUAware")), scene))
 
     assert [(each.pod, each.before, each.after) for each in compared.changed] == [
         ("default/web", "a", "")

@@ -42,11 +42,11 @@ def test_each_group_of_like_nodes_tells_its_nearest_miss() -> None:
             {"l1"},
         ),
         (
-            "node s1 was 1500m cpu short, the nearest of 2 nodes with 4 cpu",
-            "it asked for 1500m less cpu",
+            "node s1 was 1.5 cpu short, the nearest of 2 nodes with 4 cpu",
+            "it asked for 1.5 less cpu",
             {"s1", "l1"},
         ),
-        ("2 nodes were up to 1700m cpu short", "it asked for 1700m less cpu", {"s1", "s2", "l1"}),
+        ("2 nodes were up to 1.7 cpu short", "it asked for 1.7 less cpu", {"s1", "s2", "l1"}),
         (
             "1 pod of equal or higher priority in the way on node s1",
             "its priority were 1",
@@ -57,16 +57,18 @@ def test_each_group_of_like_nodes_tells_its_nearest_miss() -> None:
 
 def test_nodes_of_one_type_are_alike_though_they_differ_by_some_bytes() -> None:
     kind = {TYPE: "m5.large"}
-    (nearest, *_) = told(
+    (larger, nearest, *_) = told(
         pod(memory="4Gi"),
         node("a", memory="1025Mi", labels=kind),
         node("b", memory="1024Mi", labels=kind),
     )
 
-    assert nearest[0] == "node a was 3071Mi memory short, the nearest of 2 m5.large nodes"
+    assert larger[0] == "no node is this large: add one with at least 4Gi memory"
+    # 3071Mi: what is short is rounded up, so that asking for less by it is enough.
+    assert nearest[0] == "node a was 3Gi memory short, the nearest of 2 m5.large nodes"
 
 
-def test_to_ask_for_less_than_half_is_only_told_as_the_nearest_miss_and_last() -> None:
+def test_to_ask_for_less_than_half_is_the_nearest_miss_and_to_evict_comes_last() -> None:
     busy = used("busy", 4, by="3")
     full = used("full", 4, by="3500m")
     taint = node("kept", cpu=4, spec={"taints": [DEDICATED]})
@@ -78,14 +80,14 @@ def test_to_ask_for_less_than_half_is_only_told_as_the_nearest_miss_and_last() -
             {"kept"},
         ),
         (
-            "1 pod of equal or higher priority in the way on node busy",
-            "its priority were 1",
-            {"busy", "full"},
-        ),
-        (
             "node busy was 3 cpu short, the nearest of 2 nodes with 4 cpu",
             "it asked for 3 less cpu",
             {"busy"},
+        ),
+        (
+            "1 pod of equal or higher priority in the way on node busy",
+            "its priority were 1",
+            {"busy", "full"},
         ),
     ]
 

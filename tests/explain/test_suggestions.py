@@ -69,6 +69,14 @@ def required(*expressions: dict[str, Any]) -> dict[str, Any]:
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
 
+def of_daemon_set(name: str, node_name: str, **given: Any) -> Pod:
+    owner = {"kind": "DaemonSet", "name": "agents", "uid": "agents", "controller": True}
+    field = {"key": "metadata.name", "operator": "In", "values": [node_name]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    rules = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return pod(name, metadata={"ownerReferences": [owner]}, spec={"affinity": rules}, **given)
+
+
 SSD = {"key": "disk", "operator": "In", "values": ["ssd"]}
 FIRST_ZONE = {"key": ZONE, "operator": "In", "values": ["a"]}
 
@@ -88,7 +96,7 @@ CASES: list[Any] = [
     pytest.param(
         (node("a"), node("b")),
         pod(gpu=2),
-        [("resources", "", set())],
+        [("node-size", "", set())],
         id="a resource that nobody has",
     ),
     pytest.param(
@@ -196,7 +204,7 @@ CASES: list[Any] = [
     pytest.param(
         (node("a"),),
         claiming("missing"),
-        [("volumes", "", set())],
+        [("claims", "", set())],
         id="a claim that is not there",
     ),
     pytest.param(
@@ -244,6 +252,58 @@ def assert_told(asked: Engine, wanted: Pod, expected: Any) -> None:
 @pytest.mark.parametrize(("objects", "wanted", "expected"), CASES)
 def test_what_is_told_is_true(objects: tuple[Object, ...], wanted: Pod, expected: Any) -> None:
     assert_told(engine(*objects), wanted, expected)
+
+
+FIRST_STEPS: list[Any] = [
+    pytest.param(
+        (node("a"), pvc("slow", class_name="")),
+        claiming("slow"),
+        [("claims", "", set())],
+        id="a claim that is not bound yet",
+    ),
+    pytest.param(
+        (node("a", cpu=4), node("b", cpu=8)),
+        pod(cpu=9),
+        [("resources", "it asked for 1 less cpu", {"b"}), ("node-size", "", set())],
+        id="larger than every node",
+    ),
+    pytest.param(
+        (node("a", labels={"pool": "general"}), node("b", labels={"pool": "gpu"})),
+        pod(spec={"nodeSelector": {"pool": "generl"}}),
+        [
+            ("node-labels", "it selected pool=general", {"a"}),
+            ("node-labels", "it did not select pool=generl", {"a", "b"}),
+        ],
+        id="a label that is mistyped",
+    ),
+    pytest.param(
+        (node("a", labels={"pool": "general"}),),
+        pod(spec={"nodeSelector": {"pol": "general"}}),
+        [
+            ("node-labels", "it selected pool=general", {"a"}),
+            ("node-labels", "it did not select pol=general", {"a"}),
+        ],
+        id="a key that is mistyped",
+    ),
+    pytest.param(
+        (node("a", cpu=3), pod("there", node="a", cpu=2), node("b", cpu=8)),
+        of_daemon_set("agent", "a", cpu=2),
+        [
+            ("resources", "it asked for 1 less cpu", {"a"}),
+            ("priority", "its priority were 1", {"a"}),
+        ],
+        id="a daemon's pod is for its node",
+    ),
+]
+
+
+@pytest.mark.parametrize(("objects", "wanted", "expected"), FIRST_STEPS)
+def test_what_the_owner_can_do_comes_first(
+    objects: tuple[Object, ...], wanted: Pod, expected: Any
+) -> None:
+    asked = engine(*objects)
+    assert_told(asked, wanted, expected)
+    assert told(explain(asked.decider, wanted).suggestions)[: len(expected)] == expected
 
 
 def disk_status(name: str, read: str) -> Object:

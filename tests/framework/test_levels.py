@@ -9,9 +9,9 @@ import pytest
 
 from moorage.cluster import Nodes, Rows
 from moorage.framework.calls import ask_levels, find_occurring
-from moorage.framework.plugin import Levels, Score, Scores
+from moorage.framework.plugin import Levelled, Levels, Score, Scores
 from moorage.framework.status import PluginError
-from tests.builders import cluster, node, pod
+from tests.builders import cluster, node
 
 NODES = cluster(node("a"), node("b"), node("c")).nodes
 NUMBERS = np.array([5, 7, 9])
@@ -19,24 +19,26 @@ HALVES: Any = NUMBERS / 2
 
 
 class Answering(Score[Any]):
-    """Answers as it is told."""
-
     name = "Answering"
-
-    def __init__(self, answer: object) -> None:
-        self._answer: Any = answer
 
     def score(self, prepared: Any, nodes: Nodes, rows: Rows) -> Scores:
         return np.zeros(nodes.count(rows), np.int64)
 
-    def find_levels(self, prepared: Any, nodes: Nodes) -> Levels | None:
+
+class Prepared(Levelled):
+    """Has the levels that a test gives it."""
+
+    def __init__(self, answer: object) -> None:
+        self._answer: Any = answer
+
+    def find_levels(self) -> Levels | None:
         answer: Levels | None = self._answer
         return answer
 
 
 def find(answer: object) -> list[int] | None:
-    plugin = Answering(answer)
-    levels = ask_levels(plugin, pod("web"), NODES)
+    plugin = Answering()
+    levels = ask_levels(plugin, Prepared(answer), NODES)
     return None if levels is None else find_occurring(plugin, levels, levels.places).tolist()
 
 

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from moorage.cluster import Cluster, Figures, check
 from moorage.framework.plugin import Plugin
 from moorage.objects.pod import Pod
+from moorage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.testing import (
     check_feasible_rows,
     check_filter_rows,
@@ -66,7 +68,7 @@ def test_score(kind: type[Plugin], data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in EITHER if kind.reads_figures_only], ids=lambda kind: kind.name
+    "kind", [NodeResourcesFit, NodeResourcesBalancedAllocation], ids=lambda kind: kind.name
 )
 @given(data=st.data())
 def test_rows_with_equal_figures_are_told_the_same(kind: type[Plugin], data: st.DataObject) -> None:

@@ -1,4 +1,4 @@
-"""What is learned from claims to GPUs: kept up to date as if it were counted anew."""
+"""What is learned from claims to GPUs: kept figures equal a new count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from moorage.cluster import Cluster
 from moorage.objects.pod import Pod
-from moorage.plugins.claimed_gpus import ClaimedGPUs
+from moorage.plugins.claimed_gpus import ClaimedGPUs, Figures
 from moorage.plugins.gpu_use import CPU_MILLI, GPUS
 from tests.builders import cluster, node, pod
 from tests.device_builders import (
@@ -33,10 +33,8 @@ def has_limit(item: Pod) -> bool:
     return any(name == LIMIT for name, _ in item.spec.requests)
 
 
-def count_anew(known: Cluster, *classes: str) -> ClaimedGPUs:
-    fresh = ClaimedGPUs(has_limit)
-    fresh.count(known.nodes, known.changes, classes)
-    return fresh
+def count_all(known: Cluster, *classes: str) -> Figures:
+    return ClaimedGPUs(has_limit).count(known.nodes, classes)
 
 
 def claiming(name: str, place: str, status: bool = True, **fields: Any) -> Pod:
@@ -87,7 +85,7 @@ def change_devices(known: Cluster, random: Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_it_is_as_if_counted_anew(seed: int) -> None:
+def test_kept_figures_equal_a_new_count(seed: int) -> None:
     random = Random(seed)
     known = cluster(*(node(name) for name in NODES))
     known.put_device(device_class())
@@ -97,10 +95,8 @@ def test_it_is_as_if_counted_anew(seed: int) -> None:
     for _ in range(150):
         random.choice((change_pods, change_claims, change_devices))(known, random)
         if random.random() < 0.6:
-            kept.count(known.nodes, known.changes, ["gpu"])
-            fresh = count_anew(known, "gpu")
-            for figure in (GPUS, CPU_MILLI):
-                assert np.array_equal(kept[figure], fresh[figure])
+            fresh = count_all(known, "gpu")
+            assert np.array_equal(kept.count(known.nodes, ["gpu"]), fresh)
             seen += int(fresh[GPUS].sum())
     assert seen > 50
 
@@ -129,7 +125,7 @@ def place(*items: Any) -> Cluster:
     ],
 )
 def test_devices_of_a_claim_are_counted(held: Any, gpus: int) -> None:
-    counted = count_anew(place(device_class(), held, claiming("p", "a", cpu=3)), "gpu")
+    counted = count_all(place(device_class(), held, claiming("p", "a", cpu=3)), "gpu")
 
     assert counted[GPUS].tolist()[0] == gpus
     assert counted[CPU_MILLI].tolist()[0] == (3000 if gpus else 0)
@@ -145,14 +141,14 @@ def test_an_alternative_counts_by_its_own_class() -> None:
 
     for name, gpus in (("net", 0), ("gpu", 1)):
         known = place(device_class(), got[name], claiming("p", "a"))
-        assert count_anew(known, "gpu")[GPUS].tolist()[0] == gpus
+        assert count_all(known, "gpu")[GPUS].tolist()[0] == gpus
 
 
 def test_who_is_known_by_a_limit_is_not_counted_twice() -> None:
     held = holding("p", given("a", "gpu-0"))
     known = place(device_class(), held, claiming("p", "a", True, cpu=3, **{LIMIT: 1}))
 
-    assert count_anew(known, "gpu")[CPU_MILLI].tolist()[0] == 0
+    assert count_all(known, "gpu")[CPU_MILLI].tolist()[0] == 0
 
 
 def test_other_classes_are_no_gpus() -> None:
@@ -160,4 +156,4 @@ def test_other_classes_are_no_gpus() -> None:
     held = replace(asked, allocation=holding("p", given("a", "card")).allocation)
     known = place(device_class("net"), held, claiming("p", "a"))
 
-    assert count_anew(known, "gpu")[GPUS].tolist()[0] == 0
+    assert count_all(known, "gpu")[GPUS].tolist()[0] == 0

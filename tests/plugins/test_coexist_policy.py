@@ -106,27 +106,15 @@ def test_columns_say_what_the_kubelet_would(made: Cluster, asks: Pod) -> None:
 @pytest.mark.parametrize(
     ("asks", "skipped"),
     [
-        pytest.param(pod(), True, id="nobody is concerned"),
+        pytest.param(pod(), False, id="an ordinary pod is concerned"),
         pytest.param(exclusive(), False, id="the pod is"),
         pytest.param(daemon(), True, id="a daemonset pod never is"),
         pytest.param(UNKNOWN, False, id="a wrong policy is told"),
     ],
 )
-def test_it_is_skipped_in_clusters_that_do_not_use_it(asks: Pod, skipped: bool) -> None:
+def test_which_pods_are_skipped(asks: Pod, skipped: bool) -> None:
     plain = cluster(node("n"), pod("web", node="n"), daemon("agent", "n"))
     assert (PLUGIN.pre_filter(asks, plain.nodes) is None) == skipped
-
-
-def test_it_is_not_skipped_once_a_pod_on_any_node_uses_it(in_use: Cluster) -> None:
-    assert PLUGIN.pre_filter(pod(), in_use.nodes) is not None
-
-
-def test_a_place_that_is_kept_for_an_exclusive_pod_concerns_others() -> None:
-    kept = cluster(node("n"))
-    kept.nominate(exclusive(), "n")
-    assert PLUGIN.pre_filter(pod(), kept.nodes) is not None
-    kept.nominate(exclusive(), "")
-    assert PLUGIN.pre_filter(pod(), kept.nodes) is None
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE, PAGE = ROOT / "examples" / "gpu", ROOT / "docs" / "gpu-aware.md"
 NVIDIA = "nvidia.com/gpu"
 PRESENT = "nvidia.com/gpu.present"
+WATCHED = Change.ALLOCATABLE | Change.MEMBERSHIP
 REASON = (
     "node(s) with GPUs only take pods with a GPU limit "
     "(set one such as nvidia.com/gpu or add a node without GPUs)",
@@ -149,7 +150,7 @@ def test_which_pods_are_kept_off(spec: dict[str, Any], kept_off: bool) -> None:
         {"plain": 100, "gpu": 0} if kept_off else None
     )
     assert DEFAULT.sign(asks, EMPTY) is kept_off
-    assert DEFAULT.watch(asks, EMPTY) == (Change.ALLOCATABLE if kept_off else Change.NONE)
+    assert DEFAULT.watch(asks, EMPTY) == (WATCHED if kept_off else Change.NONE)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +370,7 @@ def test_what_it_listens_to() -> None:
 
     assert listens(DEFAULT) == {(Resource.NODE, heard)}
     assert listens(REMEMBERING) == {(Resource.NODE, heard | Action.UPDATE_NODE_LABEL)}
-    assert REMEMBERING.watch(pod(), EMPTY) == Change.ALLOCATABLE | Change.LABELS
+    assert REMEMBERING.watch(pod(), EMPTY) == WATCHED | Change.LABELS
 
 
 @pytest.mark.parametrize("exempt", ["owner", "image"])

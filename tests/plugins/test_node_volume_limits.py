@@ -107,7 +107,8 @@ def test_a_node_is_full_until_a_volume_leaves() -> None:
 def test_what_counts(objects: list[Any], counts: bool) -> None:
     nodes = cluster(node(), csi_node("node", csi=0), *objects)
 
-    assert rejections(PLUGIN, claiming("a"), nodes) == ({"node": EXCEEDED} if counts else {})
+    rejected = rejections(PLUGIN, claiming("a"), nodes) or {}
+    assert rejected == ({"node": EXCEEDED} if counts else {})
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,8 @@ def test_a_disk_that_its_driver_cannot_know_does_not_count(zones: str, counts: b
     disk = pv("p", labels={ZONE: zones}, csi=None, gcePersistentDisk={"pdName": "d"})
     nodes = cluster(node(), csi_node("node", pd=0), pvc("a", volume="p"), disk)
 
-    assert rejections(PLUGIN, claiming("a"), nodes) == ({"node": EXCEEDED} if counts else {})
+    rejected = rejections(PLUGIN, claiming("a"), nodes) or {}
+    assert rejected == ({"node": EXCEEDED} if counts else {})
 
 
 def test_a_volume_is_the_same_whichever_way_it_is_written() -> None:

@@ -496,7 +496,7 @@ def test_halves_are_rounded_up() -> None:
     amounts = np.array([0.5, 1.5, 2.5, 2.4999999999999996, 0.49999999999999994])
     costs = Costs((Cost(amounts, np.arange(5)),), None)
     assert PLUGIN.score(costs, made.nodes, made.nodes.rows).tolist() == [1, 2, 3, 2, 0]
-    levels = PLUGIN.find_levels(costs, made.nodes)
+    levels = costs.find_levels()
     assert levels is not None
     assert levels.numbers.tolist() == [1, 2, 3, 2, 0]
 
@@ -524,7 +524,7 @@ def test_places_that_are_kept_are_those_of_the_scores(
             made.remove_pod(placed.pop().uid)
         costs = PLUGIN.pre_score(asked, nodes, nodes.rows)
         assert costs is not None
-        levels = PLUGIN.find_levels(costs, nodes)
+        levels = costs.find_levels()
         assert levels is not None
         assert levels.are_kept
         seen.append(id(levels.places))

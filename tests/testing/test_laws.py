@@ -137,26 +137,13 @@ class ReadsVersions(Disk):
 
 
 class Unsteady(Disk, PreFilter[Pod]):
-    """Skips itself by what is in the cluster, and says that it does not."""
-
-    is_steady = True
+    """Says that its scope is a row, and skips itself by what is in the cluster."""
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Pod | None:
         return pod if nodes.label("late").filled else None
 
 
-class TurnsWithLabels(Unsteady):
-    """Says that only taints decide whether it skips."""
-
-    is_steady = False
-
-    def turns_with(self, pod: Pod) -> Change:
-        return Change.TAINTS
-
-
 class WatchesOtherwise(Disk):
-    is_steady = True
-
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         return Change.LABELS if nodes.label("late").filled else Change.NONE
 
@@ -215,7 +202,6 @@ def test_a_plugin_that_keeps_the_laws_passes() -> None:
         ReadsStatusOfPods(),
         ReadsVersions(),
         Unsteady(),
-        TurnsWithLabels(),
         WatchesOtherwise(),
         HintsByName(),
         ReadsOtherRows(),

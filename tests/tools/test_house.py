@@ -39,10 +39,10 @@ class Log:
     "moorage/testing/laws.py": "def read(log):\n    return log.since(0)\n",
     "moorage/engine/late.py": """
 from moorage.cluster.log import _MOST, Log
-from moorage.cluster.row_view import LogReader
+from moorage.cluster.row_view import find_changes
 
 def follow(nodes, tasks, values):
-    reader, since = LogReader(nodes.changes), nodes.changes.since
+    changed, since = find_changes(nodes.changes, 0), nodes.changes.since
     tasks.gather(values)
     keep(_MOST, Log.LIMIT)
     return min(40, len(values)) == 0

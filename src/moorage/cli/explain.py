@@ -136,9 +136,9 @@ def _decide(
 
     if wanted.kind == "PodGroup":
         options = replace(options, feature_gates=f"{GANG_GATES},{options.feature_gates}")
-    engine = options.engine(asks_extenders=False)
-    objects = read_cluster(paths, connection, engine.handles.kinds)
-    return answer(engine, objects, wanted, node)
+    make_engine = options.maker(asks_extenders=False)
+    objects = read_cluster(paths, connection, make_engine().handles.kinds)
+    return answer(make_engine, objects, wanted, node)
 
 
 def _ask(scheduler: RemoteScheduler, wanted: ExplainTarget, node: str) -> Answer:

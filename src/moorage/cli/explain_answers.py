@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
-
-import msgspec
 
 from moorage.cluster.extended.resources import extended_figures
 from moorage.documents.errors import InputError
 from moorage.engine import Engine
-from moorage.engine.classes.signature import Signer, Unsigned
 from moorage.engine.events import Applied
 from moorage.engine.explain import Explanation, NoSuchNode, explain as explain_pod
 from moorage.objects.kinds import Object
 from moorage.objects.meta import failure_to_place
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
-from moorage.objects.resources import format_amount
+from moorage.objects.resources import describe_amount
 from moorage.objects.workload import owner_text
-from moorage.simulate.likeness import trace_reads
-from moorage.simulate.simulation import simulate
+from moorage.simulate.outlook import Outlook, WaitingPods, explain_running, group_by_owner
+from moorage.world import Scene
 
 from .explain_gangs import answer_gang
 from .explain_targets import ExplainTarget, find_node, find_pod, find_pods_of
-from .explain_text import NodeNames, explanation_parts
+from .explain_text import NodeNames, advice_lines, explanation_parts
 from .rendering import count, indent, line, shorten, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-replace = msgspec.structs.replace
 
 # So many groups are explained in one answer; each takes milliseconds and some lines.
 _MOST_GROUPS = 50
@@ -53,45 +48,60 @@ class Answer(Protocol):
     def parts(self) -> Iterator[RenderableType]: ...
 
 
-def answer(engine: Engine, objects: Sequence[Object], target: ExplainTarget, node: str) -> Answer:
+def answer(
+    make_engine: Callable[[], Engine], objects: Sequence[Object], target: ExplainTarget, node: str
+) -> Answer:
     """Answers from the objects of a cluster; raises InputError if the target is not there."""
+    if target.name and target.kind == "PodGroup":
+        return answer_gang(make_engine(), objects, target)
+    if target.name and target.kind == "Node":
+        return _report_node(make_engine(), objects, target)
     pods = [item for item in objects if isinstance(item, Pod)]
-    if target.kind == "Pod" and target.name:
-        pod = find_pod(pods, target)
-        explanation = _explain_pod(engine, objects, pod, node)
-        return PodAnswer(explanation, tuple(_contradictions(pod, explanation)))
+    if target.name and target.kind == "Pod":
+        return _explain_pod(make_engine, objects, find_pod(pods, target), node)
+    members = find_pods_of(pods, target) if target.name else []
+    outlook = Outlook.of(make_engine, Scene.of(objects))
     if not target.name:
-        transcript = simulate(engine, objects)
-        left = [each.pod for each in transcript.pending]
-        ours = [pod for pod in left if pod.spec.scheduler_name in engine.profiles]
-        others = Counter(pod.spec.scheduler_name for pod in left)
-        others -= Counter(pod.spec.scheduler_name for pod in ours)
-        explained = _explain_groups(engine, _group(engine, ours))
-        return WaitingAnswer(len(transcript.placed), len(ours), explained, others)
-    if target.kind == "PodGroup":
-        return answer_gang(engine, objects, target)
-    nodes = [item for item in objects if isinstance(item, Node)]
-    for item in objects:
-        engine.handle(Applied(item), 0.0)
-    waiting = [pod for pod in pods if not pod.node_name and not pod.is_finished]
-    if target.kind == "Node":
-        return NodeReport(engine, find_node(nodes, target), _group(engine, waiting))
-    members = find_pods_of(pods, target)
-    groups = _group(engine, (pod for pod in members if pod in waiting))
-    return WorkloadAnswer(target, members, _explain_groups(engine, groups))
+        return _explain_waiting(outlook)
+    waiting = [pod for pod in outlook.scene.waiting if pod in members]
+    return WorkloadAnswer(target, members, outlook.explain_by_owner(waiting))
 
 
-def _explain_pod(engine: Engine, objects: Sequence[Object], pod: Pod, node: str) -> Explanation:
-    """Explains a pod in the cluster without that pod, so that its own requests do not count."""
-    for item in objects:
-        if not (isinstance(item, Pod) and item.uid == pod.uid and pod.node_name):
-            engine.handle(Applied(item), 0.0)
-    unplaced = replace(pod, node_name="")
+def _explain_pod(
+    make_engine: Callable[[], Engine], objects: Sequence[Object], pod: Pod, node: str
+) -> PodAnswer:
+    scene, notes = Scene.of(objects), []
     try:
-        explanation = explain_pod(engine.decider, unplaced, node)
+        if pod.node_name:
+            explanation = explain_running(make_engine(), scene, pod, node)
+        else:
+            outlook = Outlook.of(make_engine, scene)
+            explanation = outlook.explain(pod, node)
+            placed = outlook.count_placed_before(pod)
+            if placed:
+                others = "other waiting pod is" if placed == 1 else "other waiting pods are"
+                notes.append(f"{placed:,} {others} placed first, as the scheduler would")
     except NoSuchNode:
         raise InputError(f"node {node}", "there is no such node") from None
-    return replace(explanation, running_on=pod.node_name)
+    return PodAnswer(explanation, (*notes, *_contradictions(pod, explanation)))
+
+
+def _explain_waiting(outlook: Outlook) -> WaitingAnswer:
+    ours = outlook.served()
+    left = [pod for pod in ours if not outlook.fits(pod)]
+    evicting = sum(1 for pod in left if outlook.evicts(pod))
+    others = Counter(pod.spec.scheduler_name for pod in outlook.scene.waiting)
+    others -= Counter(pod.spec.scheduler_name for pod in ours)
+    explained = outlook.explain_by_owner(left, _MOST_GROUPS)
+    counts = PodCounts(len(ours) - len(left), evicting, len(left) - evicting)
+    return WaitingAnswer(counts, explained, others)
+
+
+def _report_node(engine: Engine, objects: Sequence[Object], target: ExplainTarget) -> NodeReport:
+    node = find_node([item for item in objects if isinstance(item, Node)], target)
+    for item in objects:
+        engine.handle(Applied(item), 0.0)
+    return NodeReport(engine, node, group_by_owner(engine, Scene.of(objects).waiting))
 
 
 def _contradictions(pod: Pod, explanation: Explanation) -> Iterator[str]:
@@ -120,53 +130,35 @@ class PodAnswer:
         return explanation_parts(self.value)
 
 
-class WaitingPodsOfOwner(msgspec.Struct, frozen=True, rename="camel"):
-    """Waiting pods of one owner and one template, and why the first of them waits."""
+@dataclass(frozen=True, slots=True)
+class PodCounts:
+    """How many waiting pods fit, fit only by evicting others, and fit nowhere."""
 
-    owner: str
-    pods: tuple[str, ...]
-    explanation: Explanation
+    fit: int
+    evict: int
+    wait: int
 
-
-def _group(engine: Engine, pods: Iterable[Pod]) -> list[list[Pod]]:
-    """Groups pods by owner and template, the largest group first.
-
-    Pods without an owner are in one group only if every plugin signs them alike.
-    """
-    signers = {name: Signer(profile) for name, profile in engine.profiles.items()}
-    pods = list(pods)
-    for name, profile in engine.profiles.items():
-        ours = (pod for pod in pods if pod.spec.scheduler_name == name and pod.owner is None)
-        trace_reads(profile, engine.cluster.nodes, ours)
-    groups: dict[Hashable, list[Pod]] = {}
-    for pod in pods:
-        owner = pod.namespace if pod.owner is None else owner_text(pod)
-        signature: Hashable = None
-        if pod.owner is None and pod.spec.scheduler_name in signers:
-            signed = signers[pod.spec.scheduler_name].sign(pod, engine.cluster.nodes)
-            signature = pod.uid if isinstance(signed, Unsigned) else signed
-        groups.setdefault((owner, id(pod.spec), signature), []).append(pod)
-    return sorted(groups.values(), key=len, reverse=True)
-
-
-def _explain_groups(engine: Engine, groups: Sequence[list[Pod]]) -> tuple[WaitingPodsOfOwner, ...]:
-    return tuple(
-        WaitingPodsOfOwner(
-            owner_text(group[0]),
-            tuple(pod.key for pod in group),
-            explain_pod(engine.decider, group[0]),
+    @property
+    def text(self) -> str:
+        texts = (
+            (self.wait, "nowhere"),
+            (self.evict, "only by evicting others"),
+            (self.fit, "now"),
         )
-        for group in groups[:_MOST_GROUPS]
-    )
+        found = (f"{_fits(number)} {how}" for number, how in texts if number)
+        return "; ".join(found) or "no pod has to wait"
+
+
+def _fits(number: int) -> str:
+    return f"{count(number, 'pod')} fit{'s' * (number == 1)}"
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingAnswer:
     """The pods that still wait when all that fit are placed, by owner, with what helps most."""
 
-    placed: int
-    count: int
-    value: tuple[WaitingPodsOfOwner, ...]
+    counts: PodCounts
+    value: Sequence[WaitingPods]
     #: How many pods wait for schedulers that no profile serves, by their names.
     others: Counter[str]
     notes: tuple[str, ...] = ()
@@ -176,41 +168,34 @@ class WaitingAnswer:
         return all(each.explanation.has_place for each in self.value)
 
     def parts(self) -> Iterator[RenderableType]:
-        fits = ""
-        if self.placed:
-            fits = f"; {count(self.placed, 'pod')} fit{'s' * (self.placed == 1)} now"
-        if self.others:
-            fits += f"; {_name_schedulers(self.others)}"
-        if not self.count:
-            yield line(f"no pod has to wait{fits}", "bold green")
-            return
-        yield line(f"{count(self.count, 'pod')} fit{'s' * (self.count == 1)} nowhere{fits}", "bold")
+        counts = self.counts
+        left = counts.wait + counts.evict
+        others = [_name_schedulers(self.others)] if self.others else []
+        yield line("; ".join((counts.text, *others)), "bold" if left else "bold green")
         for each in self.value:
             yield ""
             yield from _group_parts(each)
-        left = self.count - sum(len(each.pods) for each in self.value)
+        left -= sum(len(each.pods) for each in self.value)
         if left:
             yield line(f"and {count(left, 'pod')} of other owners")
 
 
-def _group_parts(group: WaitingPodsOfOwner) -> Iterator[RenderableType]:
+def _group_parts(group: WaitingPods) -> Iterator[RenderableType]:
     explanation = group.explanation
     of = "" if group.owner.startswith("pod ") else f" of {group.owner}"
     # The names of pods repeat that of their owner.
     names = f" ({shorten(group.pods, 2)})" if not of else ""
     yield line(f"{count(len(group.pods), 'pod')}{of}{names}", "bold")
     yield indent(line(_first_sentence(explanation.message)))
-    if explanation.suggestions:
-        best = explanation.suggestions[0]
-        nodes = count(best.count, "node")
-        text = f"would fit {nodes} if {best.remedy}" if best.remedy else best.problem
+    for text in advice_lines(explanation, 1):
         yield indent(line(text, "cyan"))
 
 
 def _name_schedulers(pods: Counter[str]) -> str:
     names = shorten(sorted(pods))
     total = pods.total()
-    return f"{count(total, 'pod')} {'is' if total == 1 else 'are'} another scheduler's: {names}"
+    belong = "belongs" if total == 1 else "belong"
+    return f"{count(total, 'pod')} {belong} to another scheduler ({names})"
 
 
 def _first_sentence(message: str) -> str:
@@ -224,7 +209,7 @@ class WorkloadAnswer:
 
     target: ExplainTarget
     members: Sequence[Pod]
-    groups: tuple[WaitingPodsOfOwner, ...]
+    groups: Sequence[WaitingPods]
     notes: tuple[str, ...] = ()
 
     @property
@@ -321,8 +306,8 @@ class NodeReport:
         rows = [
             (
                 name,
-                format_amount(name, whole),
-                format_amount(name, used),
+                describe_amount(name, whole),
+                describe_amount(name, used),
                 f"{100 * used // whole if whole else 0}%",
             )
             for name, (whole, used) in self._amounts()
@@ -331,8 +316,8 @@ class NodeReport:
         yield ""
         yield table(("RESOURCE", "ALLOCATABLE", "USED", "SHARE"), rows, numbers_from=1)
         counted = [
-            (resource_type, ", ".join(f"{name} {value:,}" for name, value in figures.items()))
-            for resource_type, figures in self._find_extended().items()
+            (kind, ", ".join(f"{name} {describe_amount('', n)}" for name, n in each.items()))
+            for kind, each in self._find_extended().items()
         ]
         if counted:
             yield ""
@@ -343,7 +328,7 @@ class NodeReport:
         """Yields what the node answers to pods that wait. Names may be too long for a table."""
         if self.groups:
             yield ""
-            yield line("WHAT IT SAYS TO PODS THAT WAIT", "bold")
+            yield line("WHY WAITING PODS ARE NOT PLACED HERE", "bold")
         for group in self.groups[:_MOST_GROUPS]:
             found = explain_pod(self.engine.decider, group[0], self.node.name)
             takes = found.node is not None and found.node.feasible
@@ -361,5 +346,5 @@ def _answer_text(explanation: Explanation) -> str:
     if answer is None:
         return explanation.message or explanation.state
     if answer.feasible:
-        return "takes it"
+        return "fits"
     return "; ".join(f"{each.plugin}: {', '.join(each.reasons)}" for each in answer.refusals)

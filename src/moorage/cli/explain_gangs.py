@@ -37,7 +37,7 @@ def answer_gang(engine: Engine, objects: Sequence[Object], target: ExplainTarget
     for group in groups:
         if group.key == target.key:
             return GangAnswer(explain_gang(engine, group))
-    raise not_found(target, [group.key for group in groups], "pod groups")
+    raise not_found(target, [group.key for group in groups], "pod group")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from moorage.objects.workload import owner_names
 
+from .rendering import count
+
 # What people call the kinds; the kind of a pod's owner says the same.
 _KINDS = {
     **dict.fromkeys(("pod", "pods", "po"), "Pod"),
@@ -62,7 +64,7 @@ def find_pod(pods: Sequence[Pod], target: ExplainTarget) -> Pod:
     for pod in pods:
         if pod.key == target.key:
             return pod
-    raise not_found(target, [pod.key for pod in pods], "pods")
+    raise not_found(target, [pod.key for pod in pods], "pod")
 
 
 def find_node(nodes: Sequence[Node], target: ExplainTarget) -> Node:
@@ -73,7 +75,7 @@ def find_node(nodes: Sequence[Node], target: ExplainTarget) -> Node:
     for node in nodes:
         if node.name == target.name:
             return node
-    raise not_found(target, [node.name for node in nodes], "nodes")
+    raise not_found(target, [node.name for node in nodes], "node")
 
 
 def find_pods_of(pods: Sequence[Pod], target: ExplainTarget) -> list[Pod]:
@@ -84,14 +86,16 @@ def find_pods_of(pods: Sequence[Pod], target: ExplainTarget) -> list[Pod]:
         if name is not None:
             by_owner.setdefault(f"{pod.namespace}/{name}", []).append(pod)
     if target.key not in by_owner:
-        raise not_found(target, by_owner, f"{target.kind}s with pods")
+        raise not_found(target, by_owner, target.kind.lower(), " with pods")
     return by_owner[target.key]
 
 
-def not_found(target: ExplainTarget, known: Iterable[str], what: str) -> InputError:
+def not_found(
+    target: ExplainTarget, known: Iterable[str], what: str, which: str = ""
+) -> InputError:
     """Makes the error that suggests the most similar name."""
     keys = list(known)
-    text = f"not found among {len(keys)} {what}"
+    text = f"not found among {count(len(keys), what)}{which}"
     likely = [key for key in keys if key.rpartition("/")[2] == target.name][:1]
     likely = likely or get_close_matches(target.key, keys, n=1)
     return InputError(target.text, f"{text}; did you mean {likely[0]}?" if likely else text)

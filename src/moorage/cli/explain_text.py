@@ -52,16 +52,17 @@ def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
         yield from _node(explanation.node)
     if explanation.message and explanation.state != "fits":
         yield line(explanation.message)
-    if explanation.preemption is not None:
-        victims = shorten([each.pod for each in explanation.preemption.victims])
-        node = names.shorten(explanation.preemption.node)
-        yield line(f"it would fit node {node} once evicted: {victims}")
     if explanation.scores:
         yield ""
         yield _scores(explanation.scores, names)
     left_out = [explanation.left_out] if explanation.left_out else []
     yield from _rejections([*explanation.rejections, *left_out], names)
     yield from suggestion_parts(explanation.suggestions, explanation.state, names)
+    if explanation.preemption is not None:
+        victims = shorten([each.pod for each in explanation.preemption.victims])
+        node = names.shorten(explanation.preemption.node)
+        yield ""
+        yield line(f"it would fit node {node} once evicted: {victims}")
 
 
 def _node_names(explanation: Explanation) -> Iterator[str]:
@@ -172,11 +173,11 @@ def suggestion_parts(
         return
     yield ""
     first = suggestions[:_MOST_SUGGESTIONS]
-    for each in first:
-        if is_sentence(each):
-            yield line(each.problem)
+    sentences = [each.problem for each in first if is_sentence(each)]
+    yield from map(line, sentences)
     first = [each for each in first if not is_sentence(each)]
     if first:
+        yield from [""] if sentences else []
         yield _suggestion_table(first, state, names)
     left = len(suggestions) - _MOST_SUGGESTIONS
     if left > 0:

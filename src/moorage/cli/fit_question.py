@@ -15,7 +15,7 @@ from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from moorage.simulate.gang_fit import GangComparison, GangFit, GangQuestion, fit_gangs
 from moorage.simulate.loading import Additions, Input
-from moorage.simulate.pod_fit import Comparison, Fit, Question, compare, fit as place
+from moorage.simulate.pod_fit import Comparison, Fit, Question, compare, fit as place, fit_waiting
 from moorage.simulate.rescheduling import measure_present, reschedule
 from moorage.world import DrainError, Scene
 
@@ -116,20 +116,37 @@ def _place(  # noqa: PLR0913 - the question, the engines and the scene
         return
     if output in _FOR_CI:
         raise InputError(f"--output {output}", "only with workloads (-f)")
-    template = additions.workloads[0].pods[0] if additions is not None else None
-    if template is None and asked.drain:
+    if additions is not None:
+        _place_copies(asked, engines, (scene, imagined), additions, output)
+    elif asked.drain:
         # The pods to place are those of the drained nodes, whatever else is imagined.
         scene = imagined if not shapes else _imagine(scene, asked.drain, ())
-    is_compared = imagined is not scene or len(asked.engines) > 1
-    if asked.gang and template is not None:
-        gangs = GangQuestion(template, asked.gang, asked.count, asked.topology_key)
-        place_gangs(engines, (scene, imagined), gangs, is_compared, output)
+        before = place(engines[0], scene, Question())
+        is_compared = imagined is not scene or len(asked.engines) > 1
+        after = place(engines[1], imagined, Question()) if is_compared else None
+        _write_fit(before, after, output)
+    else:
+        _fit_waiting(asked, (scene, imagined), output)
+
+
+def _place_copies(
+    asked: FitInput,
+    engines: tuple[Engine, Engine],
+    scenes: tuple[Scene, Scene],
+    additions: Additions,
+    output: str,
+) -> None:
+    """Places copies of the pod in a file, one by one or as gangs."""
+    pod, claims = additions.workloads[0].pods[0], additions.workloads[0].claims
+    is_compared = scenes[1] is not scenes[0] or len(asked.engines) > 1
+    if asked.gang:
+        gangs = GangQuestion(pod, asked.gang, asked.count, asked.topology_key)
+        place_gangs(engines, scenes, gangs, is_compared, output)
         return
-    question = Question(template, asked.count)
-    if additions is not None:
-        claims = additions.workloads[0].claims
-        question = Question(template, asked.count, additions.objects, claims)
-    _write_fit(engines, (scene, imagined), question, is_compared, output)
+    question = Question(pod, asked.count, additions.objects, claims)
+    before = place(engines[0], scenes[0], question)
+    after = place(engines[1], scenes[1], question) if is_compared else None
+    _write_fit(before, after, output)
 
 
 def _enable_groups(asked: FitInput, additions: Additions) -> Engine | None:
@@ -141,18 +158,19 @@ def _enable_groups(asked: FitInput, additions: Additions) -> Engine | None:
     return replace(options, feature_gates=gates).engine(asks_extenders=False)
 
 
-def _write_fit(
-    engines: tuple[Engine, Engine],
-    scenes: tuple[Scene, Scene],
-    question: Question,
-    is_compared: bool,
-    output: str,
-) -> None:
-    after = place(engines[0], scenes[0], question)
-    result: Fit | Comparison = after
-    if is_compared:
-        result = compare(engines[1], after, scenes[1], question)
-        after = result.after
+def _fit_waiting(asked: FitInput, scenes: tuple[Scene, Scene], output: str) -> None:
+    """Places the pods that wait, now and after the change if there is one."""
+    now, *others = asked.engines
+    before, after = fit_waiting(now.maker(asks_extenders=False), scenes[0]), None
+    if others or scenes[1] is not scenes[0]:
+        then = others[0] if others else now
+        after = fit_waiting(then.maker(asks_extenders=False), scenes[1])
+    _write_fit(before, after, output)
+
+
+def _write_fit(before: Fit, after: Fit | None, output: str) -> None:
+    result = before if after is None else compare(before, after)
+    after = after or before
     if not print_data(result, output):
         if isinstance(result, Comparison):
             print(render(comparison_parts(result)))

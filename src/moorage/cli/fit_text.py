@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from moorage.objects.resources import format_amount
+from moorage.objects.resources import describe_amount
 
 from .drain_text import drain_parts
 from .explain_text import NodeNames, advice_lines
@@ -149,7 +149,7 @@ def packing_parts(packings: Sequence[Packing]) -> Iterator[RenderableType]:
             (f"{name}, nodes by use 0-100%", *(_histogram(each) for each in uses)),
             (
                 f"{name}, largest pod that fits",
-                *(format_amount(name, each.largest_free) for each in uses),
+                *(describe_amount(name, each.largest_free) for each in uses),
             ),
             (f"{name} free where no usual pod fits", *(f"{each.fragmented}%" for each in uses)),
         ]

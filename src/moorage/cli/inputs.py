@@ -7,10 +7,10 @@ import json
 import shlex
 import ssl
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -78,7 +78,24 @@ class EngineOptions:
         most_classes: int | None = None,
         asks_extenders: bool = True,
     ) -> Engine:
-        """Makes the engine; raises ConfigError, RegistryError or InputError.
+        """Makes an engine, as `maker` describes."""
+        make = self.maker(
+            observer,
+            verify_share=verify_share,
+            most_classes=most_classes,
+            asks_extenders=asks_extenders,
+        )
+        return make()
+
+    def maker(
+        self,
+        observer: Observer = UNOBSERVED,
+        *,
+        verify_share: float = 0.0,
+        most_classes: int | None = None,
+        asks_extenders: bool = True,
+    ) -> Callable[[], Engine]:
+        """Returns what makes engines; raises ConfigError, RegistryError or InputError.
 
         An engine that asks no extenders decides as if there were none, and a note says so.
         """
@@ -91,7 +108,7 @@ class EngineOptions:
         settings = replace(class_settings(configuration), verify_share=verify_share)
         if most_classes is not None:
             settings = replace(settings, most_classes=most_classes)
-        return Engine(configuration, plugins, settings, observer)
+        return partial(Engine, configuration, plugins, settings, observer)
 
     def configuration(self) -> Configuration:
         """Reads the configuration; raises what `engine` would raise about it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from moorage.objects.resources import CPU, MEMORY, describe_amount
+
 from .rendering import indent, line, plain, render, shorten, table
 
 if TYPE_CHECKING:
@@ -13,8 +15,6 @@ if TYPE_CHECKING:
 
     from moorage.simulate.transcript import PendingPod, PlacedPod, PreemptedPod, Transcript, Use
     from moorage.world import ClaimedVolume
-
-_GIB = 2**30
 
 
 def write_tables(transcript: Transcript, *, wide: bool = False) -> str:
@@ -49,16 +49,6 @@ def _make_parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableTyp
     yield _write_totals(transcript)
 
 
-def _write_cores(milli: int) -> str:
-    """Writes thousandths of a core as cores: 2, 0.5."""
-    return f"{milli // 1000}.{milli % 1000:03d}".rstrip("0").rstrip(".")
-
-
-def _write_gibibytes(amount: int) -> str:
-    """Writes bytes as GiB, to a tenth."""
-    return f"{amount / _GIB:.1f}Gi"
-
-
 def _tabulate_placements(placed: Sequence[PlacedPod], *, wide: bool) -> Table:
     headers = ("NAMESPACE", "POD", "NODE")
     more = ("PROFILE", "PRIORITY", "ATTEMPTS", "CPU", "MEMORY") if wide else ()
@@ -66,8 +56,6 @@ def _tabulate_placements(placed: Sequence[PlacedPod], *, wide: bool) -> Table:
 
 
 def _describe_placement(placed: PlacedPod, *, wide: bool) -> tuple[str, ...]:
-    from moorage.objects.resources import CPU, MEMORY
-
     pod = placed.pod
     where = pod.namespace, pod.name, placed.node
     if not wide:
@@ -78,8 +66,8 @@ def _describe_placement(placed: PlacedPod, *, wide: bool) -> tuple[str, ...]:
         placed.profile,
         str(pod.priority),
         str(placed.attempts),
-        _write_cores(requests.get(CPU, 0)),
-        _write_gibibytes(requests.get(MEMORY, 0)),
+        describe_amount(CPU, requests.get(CPU, 0)),
+        describe_amount(MEMORY, requests.get(MEMORY, 0)),
     )
 
 
@@ -106,24 +94,12 @@ def _tabulate_use(uses: dict[str, Use]) -> Table:
     rows = [
         (
             name,
-            *(_write_amount(name, each) for each in (use.allocatable, use.before, use.after)),
+            *(describe_amount(name, each) for each in (use.allocatable, use.before, use.after)),
             f"{100 * use.after // use.allocatable}%" if use.allocatable > 0 else "-",
         )
         for name, use in uses.items()
     ]
     return table(("RESOURCE", "ALLOCATABLE", "BEFORE", "AFTER", "USE"), rows, numbers_from=1)
-
-
-def _write_amount(resource: str, amount: int) -> str:
-    from moorage.simulate.transcript import find_unit
-
-    match find_unit(resource):
-        case "millicores":
-            return _write_cores(amount)
-        case "bytes":
-            return _write_gibibytes(amount)
-        case _:
-            return str(amount)
 
 
 def _group_by_message(pending: Iterable[PendingPod]) -> dict[str, list[PendingPod]]:

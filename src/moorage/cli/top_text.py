@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from moorage.objects.resources import CPU, format_amount
+from moorage.objects.resources import describe_amount
 
 from .explain_text import NodeNames
 from .rendering import line, plain, table
@@ -78,7 +78,7 @@ def _head(picture: TopPicture, width: int, is_live: bool) -> Iterator[Text]:
             yield line(text, "red")
     totals = [
         f"{name} {_percent(asked / has if has else 0.0)} "
-        f"({_amount(name, asked)} of {_amount(name, has)})"
+        f"({describe_amount(name, int(asked))} of {describe_amount(name, int(has))})"
         for name, (asked, has) in picture.totals.items()
     ]
     for text in wrap(", ".join(totals), width):
@@ -145,13 +145,6 @@ def _use(share: float | None) -> Text:
     text = line(bar, colour)
     text.append(f"{_percent(share):>{_SHARE}}", "default")
     return text
-
-
-def _amount(resource: str, amount: float) -> str:
-    """Writes an amount for people, with cpu to a tenth of a core."""
-    return (
-        f"{round(amount / 1000, 1):g}" if resource == CPU else format_amount(resource, int(amount))
-    )
 
 
 def _percent(share: float) -> str:

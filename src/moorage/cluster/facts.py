@@ -38,8 +38,8 @@ _LEDGERS = tuple(Change(1 << at) for at in range(62) if Change.LEDGERS >> at & 1
 _OF_RESOURCES = "resources resource resources_version"
 
 _OF_DEVICES = """
-    device_groups choose
-    devices.find devices.groups devices.log devices.pools devices.reading devices.scored_resources
+    device_groups choose changes
+    devices.find devices.groups devices.pools devices.reading devices.scored_resources
     devices.slices devices.taint_rules devices.today devices.use
 """
 
@@ -47,17 +47,14 @@ FACTS: tuple[Fact, ...] = (
     # A node that comes or goes changes its row in every way, so that everyone may read these.
     _fact(
         Change.NONE,
-        """
-        alive everything rows row name numbers count nothing named derived
-        node node.name node.uid row.number row.derived
-        """,
+        "alive everything rows row numbers count nothing derived node row.number row.derived",
     ),
+    # Which node it is, where its figures do not say all.
+    _fact(Change.MEMBERSHIP, "name named node.name node.uid"),
+    _fact(Change.ALLOCATABLE, f"allocatable {_OF_RESOURCES} row.allocatable"),
     _fact(
-        Change.ALLOCATABLE,
-        f"""
-        allocatable resource_sets resource_names {_OF_RESOURCES}
-        node.allocatable node.resources row.allocatable
-        """,
+        Change.ALLOCATABLE | Change.MEMBERSHIP,
+        "resource_sets resource_names node.allocatable node.resources",
     ),
     _fact(
         Change.REQUESTED,
@@ -116,6 +113,16 @@ WRITERS = {"reservations": Change.STORAGE, "device_decisions": Change.CLAIMS}
 
 # What is no member of `Nodes` itself.
 _ITEMS = ("node.", "pod.", "row.")
+
+#: Facts of the whole cluster. A change of one is noted for all rows, or for those with a claim.
+OF_CLUSTER = int(
+    Change.NAMESPACES
+    | Change.SERVICES
+    | Change.BUDGETS
+    | Change.CLASSES
+    | Change.SLICES
+    | Change.CLAIMS
+)
 
 #: What may be kept in `derived`: it is forgotten when one of these changes.
 DERIVED = int(Change.LABELS | Change.TAINTS | Change.MEMBERSHIP)

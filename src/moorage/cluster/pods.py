@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import chain, count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from moorage.objects.pod import Pod
 from .arrays import grow_to
 from .columns import Columns
 from .usage import Usage
-
-# Pods start once, so that few of them do between two looks.
-_MOST_RESTARTS = 10_000
 
 # The pods of more rows than these are found by a look at all pods.
 _ROW_BY_ROW = 16
@@ -80,9 +77,8 @@ class PodTable:
         self._free: list[int] = []
         #: Whether anybody asked since the last sweep.
         self.is_asked = True
-        #: How many pods were told to have started at another time, and where the last of them are.
-        self.restarts = 0
-        self._restarted: deque[int] = deque(maxlen=_MOST_RESTARTS)
+        # How many pods of each row were reported to have started at another time.
+        self._restarts: NDArray[np.int64] = np.zeros(len(on_row), np.int64)
         pods = [pod for each in on_row for pod in each.values()]
         self._slots: dict[str, int] = dict(zip(chain.from_iterable(on_row), count()))
         self._pods: list[Pod | None] = [*pods]
@@ -128,8 +124,7 @@ class PodTable:
             before, row = self.pod(slot), int(self._rows[slot])
             self._describe(pod, slot)
         if before.status is not pod.status and start_of(before) != start_of(pod):
-            self.restarts += 1
-            self._restarted.append(row)
+            self.count_restarts(row + 1)[row] += 1
         if before.priority != pod.priority:
             self._leave_priority(before.priority)
             self._at_priority[pod.priority] += 1
@@ -150,14 +145,10 @@ class PodTable:
         """Returns numbers that say in which order the pods of slots came."""
         return self._order[slots]
 
-    def restarted_since(self, count: int) -> list[int] | None:
-        """Returns the rows of pods whose start changed after that many; None if too many."""
-        missed = self.restarts - count
-        if not missed:
-            return []
-        if missed > len(self._restarted):
-            return None
-        return list(islice(self._restarted, len(self._restarted) - missed, None))
+    def count_restarts(self, rows: int) -> NDArray[np.int64]:
+        """Returns for at least that many rows how often a pod there got another start time."""
+        self._restarts = grow_to(self._restarts, rows)
+        return self._restarts
 
     def below(
         self, priority: int, rows: NDArray[np.intp], on_row: Sequence[Mapping[str, Pod]]

@@ -1,7 +1,4 @@
-"""What follows the change log: the only code that reads it.
-
-A `RowView` is an array with a value per row. A `LogReader` is for what is no such array.
-"""
+"""Arrays with a value per row that follow the change log: the only code that reads it."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from .changes import EVERYWHERE, Change, ChangeLog, unite
 from .nodes import Nodes, Rows
 
 S = TypeVar("S", bound=np.generic)
+W = TypeVar("W", bound="RowView[Any]")
 
 # More rows than this are computed together.
 _ONE_BY_ONE = 16
@@ -56,39 +54,6 @@ def find_changes(log: ChangeLog, generation: int) -> Changed | None:
 
 #: Everything may have changed.
 EVERYTHING = Changed({}, int(Change.ALL), int(Change.ALL), _NEVER)
-
-
-class LogReader:
-    """A position in the change log.
-
-    changed = reader.read()
-    if changed is None:     # too far behind: look at everything
-        ...
-    """
-
-    __slots__ = ("_generation", "log")
-
-    def __init__(self, log: ChangeLog) -> None:
-        self.log = log
-        self._generation = log.generation
-
-    @property
-    def is_current(self) -> bool:
-        """Whether nothing has changed since the last look."""
-        return self._generation == self.log.generation
-
-    def read(self) -> Changed | None:
-        """Returns what changed since the last look, or None if the log has dropped some of it."""
-        generation, self._generation = self._generation, self.log.generation
-        return find_changes(self.log, generation)
-
-    def peek(self) -> Changed | None:
-        """Returns what `read` does. The next look will see the same changes again."""
-        return find_changes(self.log, self._generation)
-
-    def skip(self) -> None:
-        """Leaves out what changed until now."""
-        self._generation = self.log.generation
 
 
 class Follower(Protocol):
@@ -265,3 +230,39 @@ class RowView(Generic[S]):
         self.version += 1
         for each in self._followers:
             each.renew(self.values)
+
+
+class RowViews(Generic[W]):
+    """Views that are brought up to date together: the log is read once for all of them."""
+
+    def __init__(self, log: ChangeLog, views: Sequence[W]) -> None:
+        """All of them are up to date."""
+        self._log = log
+        self._generation = log.generation
+        self.put(views)
+
+    def put(self, views: Sequence[W]) -> None:
+        """Goes on with some views, up to date as well, of which some may be the same as before."""
+        self._views = views
+        #: The views that changes of some kinds may alter.
+        self._by_union: dict[int, Sequence[W]] = {}
+
+    def read(self) -> Changed:
+        """Returns what changed since the last call: `EVERYTHING` if the log has dropped some."""
+        generation, self._generation = self._generation, self._log.generation
+        return find_changes(self._log, generation) or EVERYTHING
+
+    def changed_only(self, row: int | None) -> bool:
+        """Returns whether nothing has changed since the last `read` but one row."""
+        changed = find_changes(self._log, self._generation)
+        return changed is not None and not changed.everywhere and changed.rows.keys() <= {row}
+
+    def find_altered(self, union: int) -> Sequence[W]:
+        """Returns the views that changes of some kinds may alter."""
+        altered = self._by_union.get(union)
+        if altered is None:
+            # A node that comes or goes concerns everyone.
+            everyone = union & _MEMBERSHIP
+            altered = [each for each in self._views if everyone or each.kinds & union]
+            self._by_union[union] = altered
+        return altered

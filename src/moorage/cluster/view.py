@@ -16,7 +16,7 @@ from moorage.objects.pod import Pod
 
 from .changes import Change
 from .columns import RowFacts
-from .facts import DERIVED, WRITERS, find_members, name_kinds, refuse, top_level
+from .facts import DERIVED, OF_CLUSTER, WRITERS, find_members, name_kinds, refuse, top_level
 from .ledger import Counts, K, Ledger
 from .nodes import Nodes
 
@@ -321,12 +321,29 @@ def see_more(plugin: Reader, nodes: Nodes, more: int = 0, writes: int = 0) -> Vi
     return view
 
 
+def see_no_rows(plugin: Reader, nodes: Nodes) -> View:
+    """Returns what it sees of the cluster as a whole, of which no single row has its own part."""
+    key = plugin, OF_CLUSTER
+    view = nodes.views.get(key)
+    if view is None:
+        name = f"{plugin.name}, which has scope ROW, prepares by the pod alone and"
+        kinds = int(plugin.reads) & OF_CLUSTER
+        view = nodes.views[key] = _with_types(
+            _view_class(kinds, 0)(nodes.whole, name, kinds), plugin
+        )
+    return view
+
+
 def see_less(plugin: Reader, nodes: Nodes, kinds: int) -> View:
     """Returns a view of some facts only, for tests of what plugins say that they watch."""
-    nodes = nodes._nodes if isinstance(nodes, _View) else nodes
-    view: Any = _make_view(nodes, plugin, kinds, 0)
+    if isinstance(nodes, _View):
+        return see_less(plugin, nodes._nodes, kinds & nodes._kinds)
+    return _with_types(_make_view(nodes, plugin, kinds, 0), plugin)
+
+
+def _with_types(view: Any, plugin: Reader) -> View:
     if int(plugin.reads) & int(Change.EXTENDED):
-        # Which types there are never changes, and so is nothing to watch.
+        # Which types there are never changes, and so is nothing to declare.
         view.__dict__["extended"] = _ShownExtended(view)
     return view
 
@@ -359,6 +376,7 @@ __all__ = [
     "see",
     "see_less",
     "see_more",
+    "see_no_rows",
     "see_row",
     "shows_rows",
 ]

@@ -46,6 +46,11 @@ class Window(msgspec.Struct, frozen=True, gc=False):
     #: The only rows that there are to this decision, in ascending order; None is all of them.
     rows: NDArray[np.intp] | None = None
 
+    @property
+    def is_sample(self) -> bool:
+        """Whether the search may stop before all nodes were looked at."""
+        return 0 < (self.percentage or 0) < 100
+
     def count(self, nodes: Nodes) -> int:
         """Returns how many nodes this decision considers."""
         return len(nodes) if self.rows is None else len(self.rows)
@@ -148,7 +153,7 @@ def _enough(window: Window, profile: Profile, count: int) -> int | None:
     """Returns how many feasible nodes end the search; None means all."""
     if not profile.score and not window.is_extended:
         return 1
-    if not window.percentage or window.percentage >= 100 or count < _ALWAYS_LOOK_AT:
+    if window.percentage is None or not window.is_sample or count < _ALWAYS_LOOK_AT:
         return None
     return max(count * window.percentage // 100, _ALWAYS_LOOK_AT)
 

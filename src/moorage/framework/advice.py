@@ -31,6 +31,7 @@ Amounts = NDArray[np.int64]
 #: What stands in the way; `plugin` is what a plugin of others has to say.
 Kind = Literal[
     "resources",
+    "node-size",
     "pods",
     "taint",
     "cordon",
@@ -41,6 +42,7 @@ Kind = Literal[
     "pod-anti-affinity",
     "spread",
     "volumes",
+    "claims",
     "devices",
     "coexist",
     "gpu",

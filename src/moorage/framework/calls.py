@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Nodes, RowFacts, Rows
-from moorage.cluster.view import View, see, see_more, see_row, shows_rows
+from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
+from moorage.cluster.view import View, see, see_more, see_no_rows, see_row, shows_rows
 from moorage.documents.errors import STOPPED
 from moorage.objects.per_template import once_per_template
 from moorage.objects.pod import Pod
@@ -22,6 +22,7 @@ from .observe import Caller, call_plainly
 from .plugin import (
     UNSIGNABLE,
     Filter,
+    Levelled,
     Levels,
     Narrowed,
     NoRemedy,
@@ -81,12 +82,16 @@ def ask_pre_filter(
 ) -> Any | Narrowed[Any] | Rejected | None:
     """Returns what the plugin prepares for its filter."""
     try:
-        answer = ask(plugin, plugin.pre_filter, pod, see(plugin, nodes))
+        answer = ask(plugin, plugin.pre_filter, pod, _see_to_prepare(plugin, nodes))
         if type(answer) is Rejected and answer.code is Code.ERROR:
             raise PluginError(answer.message)
         return answer
     except Exception as error:
         raise make_plugin_error('running PreFilter plugin "{}"', plugin, error) from error
+
+
+def _see_to_prepare(plugin: Plugin, nodes: Nodes) -> View:
+    return see_no_rows(plugin, nodes) if plugin.scope is Scope.ROW else see(plugin, nodes)
 
 
 def ask_filter(
@@ -148,20 +153,10 @@ def make_rescore(
     return lambda prepared, _, row, scores: rescore(prepared, view, see_row(view, row), scores)
 
 
-def ask_sees(plugin: Filter[Any], prepared: Any, nodes: Nodes) -> int:
-    """Returns the changes by which other pods can alter the plugin's answer, as a number."""
-    try:
-        answer = plugin.sees(prepared, see(plugin, nodes))
-        expect(answer, Change)
-        return int(answer)
-    except Exception as error:
-        raise make_plugin_error('asking plugin "{}" what it sees', plugin, error) from error
-
-
 def ask_watch(plugin: Plugin, pod: Pod, nodes: Nodes) -> int:
     """Returns the changes that can alter the plugin's answer for such a pod, as a number."""
     try:
-        answer = plugin.watch(pod, see(plugin, nodes))
+        answer = plugin.watch(pod, _see_to_prepare(plugin, nodes))
         expect(answer, Change)
         return int(answer)
     except Exception as error:
@@ -170,16 +165,8 @@ def ask_watch(plugin: Plugin, pod: Pod, nodes: Nodes) -> int:
 
 def ask_turns(plugin: Plugin, pod: Pod, watch: int) -> int:
     """Returns the changes after which it may skip, reject or narrow such a pod differently."""
-    if plugin.is_steady or not watch:
-        return 0
-    try:
-        answer = plugin.turns_with(pod)
-        if answer is None:
-            return watch
-        expect(answer, Change)
-        return watch & int(answer)
-    except Exception as error:
-        raise make_plugin_error('asking plugin "{}" what it turns with', plugin, error) from error
+    # With scope ROW it sees no rows before it is asked about them.
+    return 0 if plugin.scope is Scope.ROW else watch
 
 
 def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
@@ -264,7 +251,7 @@ def ask_pre_score(
 ) -> Any | None:
     """Returns what the plugin prepares for its score."""
     try:
-        return ask(plugin, plugin.pre_score, pod, see(plugin, nodes), rows)
+        return ask(plugin, plugin.pre_score, pod, _see_to_prepare(plugin, nodes), rows)
     except Exception as error:
         raise make_plugin_error('running PreScore plugin "{}"', plugin, error) from error
 
@@ -294,9 +281,11 @@ def ask_rescore(
 def ask_levels(
     plugin: Score[Any], prepared: Any, nodes: Nodes, ask: Caller = call_plainly
 ) -> Levels | None:
-    """Returns the numbers for all rows as the few that occur; None if the plugin does not say."""
+    """Returns the numbers for all rows as the few that occur; None if there may be many."""
+    if not isinstance(prepared, Levelled):
+        return None
     try:
-        answer = ask(plugin, plugin.find_levels, prepared, see(plugin, nodes))
+        answer = ask(plugin, prepared.find_levels)
         return None if answer is None else check_levels(answer, nodes.count(nodes.everything))
     except Exception as error:
         raise make_plugin_error(SCORING, plugin, error) from error
@@ -436,7 +425,8 @@ def ask_unreserve(plugin: Reserve, pod: Pod, nodes: Nodes, node_name: str) -> No
 
 def _see_to_write(plugin: Plugin, nodes: Nodes) -> View:
     """Returns a view through which a plugin writes what it says that it writes."""
-    return see_more(plugin, nodes, writes=getattr(plugin, "writes", Change.NONE))
+    writes = getattr(plugin, "writes", Change.NONE)
+    return see_more(plugin, nodes, Change.MEMBERSHIP, writes)
 
 
 def ask_permit(plugin: Permit, ask: Caller, pod: Pod, node_name: str) -> Rejected | Wait | None:

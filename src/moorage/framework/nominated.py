@@ -14,13 +14,13 @@ from moorage.cluster.changes import unite
 from moorage.objects.pod import Pod
 
 from .attempt import Filtered, PreFiltered
-from .calls import ask_sees, ask_to_add, ask_to_remove, ask_watch
+from .calls import ask_to_add, ask_to_remove, ask_watch
 from .plugin import Filter, PreFilter, reads_figures as is_made_of_figures
 from .points import filter_rows
 from .profile import Profile, once_per_profile
 
-# What a pod changes on its row besides what `Usage` counts. Plain integers: combining flags of an
-# enum takes many times as long.
+# What a pod changes on its row besides what `Usage` counts: devices belong to claims, not to pods.
+# Plain integers: combining flags of an enum takes many times as long.
 _BEYOND_COUNTS = int(Change.ALL) & ~int(
     Change.REQUESTED
     | Change.ALLOCATABLE
@@ -36,15 +36,18 @@ _BEYOND_COUNTS = int(Change.ALL) & ~int(
     | Change.SERVICES
     | Change.MEMBERSHIP
     | Change.STORAGE
+    | Change.ATTACH_LIMITS
+    | Change.SLICES
+    | Change.CLAIMS
+    | Change.CLASSES
 )
 
 
 def sees_only_counts(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
     """Whether the filters for this pod read of other pods only what `Usage` counts."""
-    prepared = pre_filtered.prepared
     beyond = _BEYOND_COUNTS & ~find_counted(profile)
     for plugin in _find_seeing(profile, pre_filtered.skipped):
-        if ask_sees(plugin, prepared.get(plugin.name, pod), nodes) & beyond:
+        if ask_watch(plugin, pod, nodes) & beyond:
             return False
     return True
 

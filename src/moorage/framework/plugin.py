@@ -27,6 +27,7 @@ from .plugin_answers import (
     UNSIGNABLE as UNSIGNABLE,
     UPDATED as UPDATED,
     ClaimWrite as ClaimWrite,
+    Levelled as Levelled,
     Levels as Levels,
     Narrowed as Narrowed,
     NoRemedy as NoRemedy,
@@ -66,17 +67,9 @@ class Plugin(ABC):
     reads: Change = Change.ALL
     #: What it counts of the pods on each row; their changes are among what it reads.
     ledgers: ClassVar[tuple[Ledger[Any], ...]] = ()
-    #: How far such a change reaches. ROW promises that a row's answer, and what is prepared,
-    #: depend on the pod and that row alone. Whether a plugin skips itself may depend on all rows:
-    #: it is asked again after a change that it reads.
+    #: How far such a change reaches. ROW promises that a row's answer depends on the pod and that
+    #: row alone; what is prepared, and whether the plugin skips the pod, depends on the pod.
     scope: ClassVar[Scope] = Scope.CLUSTER
-    #: Promises that the pod alone, not the cluster, decides what `watch` says, and whether
-    #: `pre_filter` and `pre_score` skip, reject or narrow: then one of many like pods is asked.
-    is_steady: ClassVar[bool] = False
-    #: Promises that what it says of a row, to one pod, is made of the row's `RowFacts.figures` and
-    #: nothing else of it, not even the name: rows with equal figures are then asked about once. It
-    #: is about pods for which the plugin watches only `ALLOCATABLE` and `REQUESTED`.
-    reads_figures_only: ClassVar[bool] = False
 
     @classmethod
     def create(cls, args: Any, gates: FeatureGates) -> Self:
@@ -91,15 +84,11 @@ class Plugin(ABC):
     def see_cluster(self, nodes: View) -> None:  # noqa: B027 - most have no use for it
         """Called once before any pod, because some points and hints get no nodes."""
 
-    def turns_with(self, pod: Pod) -> Change | None:
-        """Returns the changes that decide what `is_steady` is about, if the plugin is not steady.
-
-        It is a promise for all pods that it signs like this one. None means all that it watches.
-        """
-        return None
-
     def watch(self, pod: Pod, nodes: View) -> Change:
-        """Returns the changes that can alter its answer for such a pod: `reads` or fewer."""
+        """Returns the changes that can alter its answer for such a pod: `reads` or fewer.
+
+        It depends on what the plugin signs of the pod, and on nothing else.
+        """
         return self.reads
 
     def skips(self, pod: Pod) -> bool:
@@ -162,14 +151,6 @@ class Filter(Plugin, Generic[F]):
     def filter(self, prepared: F, nodes: View, rows: Rows) -> Verdict:
         """Returns one answer per row, in the order of `rows`."""
 
-    def sees(self, prepared: F, nodes: View) -> Change:
-        """Returns the part of `reads` by which pods that come or go can alter its answer.
-
-        Preemption and nominated pods ask what would be with other pods on a row. For filters that
-        see only counts, this covers many rows at once.
-        """
-        return self.reads
-
     def recheck(self, prepared: F, nodes: View, row: RowFacts) -> Rescore:
         """Answers quickly for one changed row: INFEASIBLE, UPDATED (it fits) or UNKNOWN."""
         return Rescore.UNKNOWN
@@ -224,14 +205,6 @@ class Score(Plugin, Generic[S]):
     def normalize(self, prepared: S, scores: Scores) -> Scores:
         """Scales the numbers of all feasible rows to 0 to 100."""
         return scores
-
-    def find_levels(self, prepared: S, nodes: View) -> Levels | None:
-        """Returns `score` for all rows as the few numbers that occur; None if there may be many.
-
-        It promises that `normalize` maps a number alike however many rows have it, because it is
-        asked about each number once.
-        """
-        return None
 
     #: What `normalize` looks at beyond the row itself.
     reduces: ClassVar[Reduction] = Reduction.EVERYTHING
@@ -344,7 +317,7 @@ class NodeFilter(Filter[Pod]):
     """A filter in plain Python that is asked node by node. It is slower than columns."""
 
     #: What it has read of pods, if that is traced for want of a signature.
-    pod_reads: PodReads | None = None
+    _reads_of_pods: PodReads | None = None
 
     @abstractmethod
     def filter_node(self, pod: Pod, node: NodeView) -> str | Reason | None:
@@ -357,7 +330,9 @@ class NodeFilter(Filter[Pod]):
                 for row in nodes.numbers(rows)
             ]
 
-        answers = ask(prepared) if self.pod_reads is None else self.pod_reads.ask(prepared, ask)
+        answers = (
+            ask(prepared) if self._reads_of_pods is None else self._reads_of_pods.ask(prepared, ask)
+        )
         found = [Reason(each) if isinstance(each, str) else each for each in answers]
         reasons = tuple(dict.fromkeys(each for each in found if each is not None))
         failed = np.array([[each == reason for each in found] for reason in reasons], np.bool_)
@@ -368,7 +343,7 @@ class NodeScore(Score[Pod]):
     """A score in plain Python that is asked node by node."""
 
     #: What it has read of pods, if that is traced for want of a signature.
-    pod_reads: PodReads | None = None
+    _reads_of_pods: PodReads | None = None
 
     @abstractmethod
     def score_node(self, pod: Pod, node: NodeView) -> int:
@@ -381,8 +356,15 @@ class NodeScore(Score[Pod]):
                 for row in nodes.numbers(rows)
             ]
 
-        scores = ask(prepared) if self.pod_reads is None else self.pod_reads.ask(prepared, ask)
+        scores = (
+            ask(prepared) if self._reads_of_pods is None else self._reads_of_pods.ask(prepared, ask)
+        )
         return np.array(scores, np.int64)
+
+
+def find_pod_reads(plugin: Plugin) -> PodReads | None:
+    """Returns what a plugin in plain Python has read of pods; None if that is not traced."""
+    return plugin._reads_of_pods if isinstance(plugin, NodeFilter | NodeScore) else None
 
 
 # The changes that alter figures of a row. A plain integer, because combining flags of an enum takes
@@ -391,8 +373,11 @@ _OF_FIGURES = int(Change.ALLOCATABLE | Change.REQUESTED)
 
 
 def reads_figures(plugin: Plugin, watch: int) -> bool:
-    """Returns whether a plugin that watches such changes gives equal answers for equal figures."""
-    return plugin.reads_figures_only and not watch & ~_OF_FIGURES
+    """Returns whether a plugin that watches such changes gives equal answers for equal figures.
+
+    It sees neither the name of a node nor anything else that differs between rows.
+    """
+    return plugin.scope is Scope.ROW and not watch & ~_OF_FIGURES
 
 
 def rescore_row(

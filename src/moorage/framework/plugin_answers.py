@@ -5,6 +5,7 @@ Authors import them from `moorage.framework.plugin`, with the extension points.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
@@ -118,6 +119,18 @@ class Levels:
     #: Whether the places are kept from pod to pod. If they are the same array as before, they
     #: differ at most on rows that have changed since.
     are_kept: bool = False
+
+
+class Levelled(ABC):
+    """A prepared value with which all rows together may score only a few different numbers.
+
+    Then `normalize` must map a number alike however many rows have it: it is asked about each
+    number once.
+    """
+
+    @abstractmethod
+    def find_levels(self) -> Levels | None:
+        """Returns `score` for all rows as the few numbers that occur; None if there are many."""
 
 
 @dataclass(frozen=True, slots=True)

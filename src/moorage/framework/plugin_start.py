@@ -70,9 +70,7 @@ _ATTRIBUTES: Mapping[str, type | tuple[type, ...]] = {
     "reads": Change,
     "writes": Change,
     "scope": Scope,
-    "reads_figures_only": bool,
     "reduces": Reduction,
-    "is_steady": bool,
     "signs": (SignedParts, type(None)),
 }
 

@@ -89,7 +89,7 @@ class Profile:
         if gates["AutoSignatures"]:
             for plugin in plugins.values():
                 if isinstance(plugin, NodeFilter | NodeScore) and is_traceable(plugin):
-                    plugin.pod_reads = PodReads()
+                    plugin._reads_of_pods = PodReads()
         return cls(
             configuration.scheduler_name,
             configuration.percentage_of_nodes_to_score,
@@ -183,7 +183,7 @@ def is_traceable(plugin: NodeFilter | NodeScore) -> bool:
         return False
     kind = type(plugin)
     own = [
-        (NodeFilter, Filter, ("filter", "sees", "recheck")),
+        (NodeFilter, Filter, ("filter", "recheck")),
         (NodeScore, Score, ("score", "normalize", "rescore")),
     ]
     for plain, point, names in own:

@@ -19,7 +19,7 @@ from moorage.documents.errors import InputError
 from moorage.engine import Engine
 from moorage.engine.cycle import Found, decide
 from moorage.engine.events import Applied
-from moorage.engine.explain import Explanation, NoSuchNode, explain as explain_pod
+from moorage.engine.explain import Explanation, NoSuchNode
 from moorage.engine.registry import registry
 from moorage.framework.attempt import Failed, Scored
 from moorage.framework.plugin import Plugin
@@ -28,6 +28,7 @@ from moorage.objects.decode import from_builtins
 from moorage.objects.kinds import READ_KINDS, Object
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
+from moorage.simulate.outlook import Outlook, WaitingPods, explain_running
 from moorage.simulate.pod_fit import Fit, Question, fit as place_copies
 from moorage.simulate.rescheduling import Packing, reschedule as place_anew
 from moorage.simulate.simulation import simulate as run_simulation
@@ -40,7 +41,6 @@ from moorage.world.claim_templates import ClaimTemplates
 from .changed_clusters import drain_nodes
 from .summary import describe, summarize_html
 from .tables import Table, node_rows, pod_rows
-from .waiting_pods import WaitingPods, explain_waiting
 
 #: A KubeSchedulerConfiguration: a file, its content as a mapping, or None for the default one.
 Config = str | Path | Mapping[str, Any] | None
@@ -146,23 +146,24 @@ class ClusterSnapshot:
         The pod is one of the cluster (NAMESPACE/NAME), or a manifest of a new one.
         """
         cluster, asked = self._with_claims(pod)
-        engine, waiting = cluster._take_off(asked)
+        scene = Scene.of(cluster.objects)
+        if not asked.node_name and all(each.uid != asked.uid for each in scene.waiting):
+            scene = replace(scene, waiting=(*scene.waiting, asked))
         try:
-            found = explain_pod(engine.decider, waiting, node)
+            if asked.node_name:
+                return explain_running(self.make_engine(), scene, asked, node)
+            return Outlook.of(self.make_engine, scene).explain(asked, node)
         except NoSuchNode:
             raise InputError(f"node {node}", "there is no such node") from None
-        return msgspec.structs.replace(found, running_on=asked.node_name)
 
     def explain_all(self) -> list[WaitingPods]:
-        """Explains the pods that still wait once all that fit are placed, the largest group first.
+        """Explains the pods that fit nowhere, or only by evicting others, the largest group first.
 
         Pods of one owner and one template have one explanation, that of the first of them. Pods of
         schedulers that the configuration does not have are left out.
         """
-        engine = self.make_engine()
-        pending = [each.pod for each in run_simulation(engine, self.objects).pending]
-        ours = (pod for pod in pending if pod.spec.scheduler_name in engine.profiles)
-        return explain_waiting(engine.decider, ours)
+        outlook = Outlook.of(self.make_engine, Scene.of(self.objects))
+        return outlook.explain_by_owner(pod for pod in outlook.served() if not outlook.fits(pod))
 
     def fit(self, pod: AnyPod, count: int = 1) -> Fit:
         """Places copies of a pod, one after the other, without evicting any.

@@ -8,7 +8,7 @@ from html import escape
 
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
-from moorage.objects.resources import PODS, format_amount
+from moorage.objects.resources import PODS, describe_amount
 
 from .tables import add_up, html_table, phase_of
 
@@ -46,7 +46,7 @@ def _use_rows(nodes: Iterable[Node], running: Sequence[Pod]) -> Iterator[tuple[s
         requested = used.get(name, 0)
         if amount or requested:
             share = f"{100 * requested // amount}%" if amount else ""
-            yield name, format_amount(name, amount), format_amount(name, requested), share
+            yield name, describe_amount(name, amount), describe_amount(name, requested), share
 
 
 def _cut(notes: Sequence[str]) -> Iterator[str]:

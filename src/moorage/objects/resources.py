@@ -37,15 +37,38 @@ _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 _BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
+_DECIMAL = (("T", 10**12), ("G", 10**9), ("M", 10**6))
+
+
 def format_amount(resource: str, amount: int) -> str:
-    """Returns an amount in native units, as Kubernetes would write it: 1500m, 2, 512Mi."""
+    """Returns an amount exactly, as Kubernetes would write it: 1500m, 2, 512Mi."""
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
+    if is_size(resource):
         for suffix, size in _BINARY:
             if amount and amount % size == 0:
                 return f"{amount // size}{suffix}"
     return str(amount)
+
+
+def describe_amount(resource: str, amount: int, *, up: bool = False) -> str:
+    """Returns an amount for people: 500m, 10.75, 441.2Gi, 7.1G.
+
+    Sizes and large numbers are rounded to a tenth of their unit, or rounded up to it.
+    """
+    if resource == CPU:
+        return f"{amount}m" if 0 < amount < 1000 else f"{amount / 1000:.3f}".rstrip("0").rstrip(".")
+    units = _BINARY if is_size(resource) else _DECIMAL
+    for suffix, size in units:
+        if amount >= size:
+            tenths = -(-10 * amount // size) if up else (20 * amount + size) // (2 * size)
+            return f"{tenths / 10:.1f}".removesuffix(".0") + suffix
+    return str(amount)
+
+
+def is_size(resource: str) -> bool:
+    """Whether a resource is counted in bytes."""
+    return resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-")
 
 
 @lru_cache(maxsize=4_096)

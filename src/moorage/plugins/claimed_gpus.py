@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, View
-from moorage.cluster.changes import ChangeLog
-from moorage.cluster.row_view import Changed, LogReader
+from moorage.cluster import Change, Rows, View
+from moorage.cluster.row_view import RowView
 from moorage.objects.pod import Pod
 from moorage.objects.resource_claim import DeviceResult, ResourceClaim
 from moorage.objects.resources import CPU, MEMORY
 
 from .gpu_use import CPU_MILLI, GPUS, MEMORY_BYTES
 
-#: After these changes the pods of a row are looked at again.
-_OF_ROWS = int(
-    Change.REQUESTED
-    | Change.PODS
-    | Change.POD_STATUS
-    | Change.CLAIMS
-    | Change.SLICES
-    | Change.MEMBERSHIP
-)
-_DEVICES, _CLASSES = int(Change.CLAIMS | Change.SLICES), int(Change.CLASSES)
+_PODS = Change.REQUESTED | Change.PODS
+_DEVICES = Change.POD_STATUS | Change.CLAIMS | Change.SLICES | Change.CLASSES
 
-_FIGURES = (GPUS, CPU_MILLI, MEMORY_BYTES)
+#: What is counted on each row, by its name.
+Figures = NDArray[Any]
+_FIGURES = np.dtype([(name, np.int64) for name in (GPUS, CPU_MILLI, MEMORY_BYTES)])
 
 
 class ClaimedGPUs:
@@ -40,55 +34,53 @@ class ClaimedGPUs:
     def __init__(self, is_counted_otherwise: Callable[[Pod], bool]) -> None:
         #: Whether the cpu and memory of a pod are known by its GPU limit.
         self._is_counted_otherwise = is_counted_otherwise
-        self._reader: LogReader | None = None
-        self._classes: frozenset[str] = frozenset()
-        self._figures: NDArray[np.int64] = np.zeros((len(_FIGURES), 0), np.int64)
-        #: The rows with pods that have claims.
-        self._claiming: set[int] = set()
+        self._kept: _CountedRows | None = None
 
-    def count(self, nodes: View, log: ChangeLog | None, classes: Iterable[str]) -> None:
-        """Counts the rows that changed again. The classes are those that stand for GPUs."""
-        size, found = nodes.count(nodes.everything), frozenset(classes)
-        known = self._reader if self._reader is not None and self._reader.log is log else None
-        changed = None if known is None else known.read()
-        if changed is None or size != self._figures.shape[1] or found != self._classes:
-            changed = Changed({}, _CLASSES, _CLASSES, 0)
-            self._reader = None if log is None else LogReader(log)
-            self._figures = np.zeros((len(_FIGURES), size), np.int64)
-            self._claiming.clear()
-        self._classes = found
-        for row in self._find_due(nodes, changed):
-            self._count_row(nodes, row)
+    def count(self, nodes: View, classes: Iterable[str]) -> Figures:
+        """Returns the figures of all rows. The classes are those that stand for GPUs."""
+        found = frozenset(classes)
+        kept = self._kept
+        if kept is None or kept.nodes.changes is not nodes.changes or kept.classes != found:
+            kept = self._kept = _CountedRows(nodes, found, self._is_counted_otherwise)
+        return kept.figures.current()
 
-    def __getitem__(self, figure: str) -> NDArray[np.int64]:
-        """int64[row]"""
-        return self._figures[_FIGURES.index(figure)]
 
-    def _find_due(self, nodes: View, changed: Changed) -> Iterable[int]:
-        if changed.everywhere & _CLASSES:
-            return nodes.rows.tolist()
-        due = {row for row, kinds in changed.rows.items() if kinds & _OF_ROWS}
-        return due | self._claiming if changed.everywhere & _DEVICES else due
+class _CountedRows:
+    """What is counted for some classes."""
 
-    def _count_row(self, nodes: View, row: int) -> None:
-        pods = nodes.pods(row).values()
-        claiming = [each for each in pods if each.spec.resource_claims]
-        if claiming:
-            self._claiming.add(row)
-        else:
-            self._claiming.discard(row)
-        if nodes.devices.classes.map_resources:
-            claiming += [each for each in pods if not each.spec.resource_claims]
-        self._figures[:, row] = self._add_up(claiming, nodes.name(row), nodes) if claiming else 0
+    def __init__(
+        self, nodes: View, classes: frozenset[str], is_counted_otherwise: Callable[[Pod], bool]
+    ) -> None:
+        self.nodes = nodes
+        self.classes = classes
+        self._is_counted_otherwise = is_counted_otherwise
+        # Devices of wide pools may change all rows, but those of most rows have no pods with GPUs.
+        self._may_have = RowView(nodes, _PODS | Change.CLASSES, self._find_claiming)
+        self.figures: RowView[np.void] = RowView(nodes, _PODS | _DEVICES, self._count)
 
-    def _add_up(self, pods: Iterable[Pod], name: str, nodes: View) -> tuple[int, int, int]:
+    def _find_claiming(self, rows: Rows) -> NDArray[np.bool_]:
+        """Returns which rows have pods that may have GPUs by a claim, or by a resource."""
+        by_resource = self.nodes.devices.classes.map_resources
+        found = (
+            any(by_resource or each.spec.resource_claims for each in self.nodes.pods(row).values())
+            for row in self.nodes.numbers(rows)
+        )
+        return np.fromiter(found, np.bool_)
+
+    def _count(self, rows: Rows) -> Figures:
+        numbers = self.nodes.numbers(rows)
+        figures = np.zeros(len(numbers), _FIGURES)
+        for at in np.flatnonzero(self._may_have.current()[rows]).tolist():
+            figures[at] = self._add_up(numbers[at])
+        return figures
+
+    def _add_up(self, row: int) -> tuple[int, int, int]:
+        nodes, name = self.nodes, self.nodes.name(row)
         by_claim: dict[str, int] = {}
         gpus = cpu = memory = 0
-        for pod in pods:
-            own = self._count_resources(pod, nodes)
-            held = {
-                claim.uid: self._count_devices(claim, name, nodes) for claim in _claims(pod, nodes)
-            }
+        for pod in nodes.pods(row).values():
+            own = self._count_resources(pod)
+            held = {claim.uid: self._count_devices(claim, name) for claim in _claims(pod, nodes)}
             # Pods that share a claim share its devices.
             by_claim |= held
             gpus += own
@@ -98,30 +90,30 @@ class ClaimedGPUs:
                 memory += asked.get(MEMORY, 0)
         return gpus + sum(by_claim.values()), cpu, memory
 
-    def _count_resources(self, pod: Pod, nodes: View) -> int:
+    def _count_resources(self, pod: Pod) -> int:
         """Returns the GPUs that a pod asks for by a resource that stands for a class."""
         if self._is_counted_otherwise(pod):
             return 0
-        classes = nodes.devices.classes
+        classes = self.nodes.devices.classes
         behind = ((classes.for_resource(name), amount) for name, amount in pod.requests)
         return sum(
-            amount for each, amount in behind if each is not None and each.name in self._classes
+            amount for each, amount in behind if each is not None and each.name in self.classes
         )
 
-    def _count_devices(self, claim: ResourceClaim, name: str, nodes: View) -> int:
+    def _count_devices(self, claim: ResourceClaim, name: str) -> int:
         """Returns the GPUs of a node that a claim has or was decided to get."""
         allocation = claim.allocation
         if allocation is None:
-            decided = nodes.devices.claims.pending.get(claim.uid)
+            decided = self.nodes.devices.claims.pending.get(claim.uid)
             if decided is None:
                 return 0
             allocation = decided.allocation
         classes = _classes_by_request(claim)
         # Who has access as an admin leaves the device to others.
         return sum(
-            classes.get(each.request) in self._classes
+            classes.get(each.request) in self.classes
             and not each.admin_access
-            and _is_seen(each, name, nodes)
+            and _is_seen(each, name, self.nodes)
             for each in allocation.results
         )
 

@@ -107,7 +107,6 @@ class CoexistPolicy(
     name = "CoexistPolicy"
     Args = CoexistPolicyArgs
     ledgers = (EXCLUSIVE_PODS, ORDINARY_PODS)
-    # Who is there matters where members of a group tolerate each other; else counts are enough.
     reads = EXCLUSIVE_PODS.change | ORDINARY_PODS.change | Change.ALLOCATABLE | Change.PODS
     scope = Scope.ROW
     signs = SignedParts(annotations=frozenset((ANNOTATION, MIRROR, GROUP)), volumes=False)
@@ -125,11 +124,8 @@ class CoexistPolicy(
             kinds |= ORDINARY_PODS.change
             if self._prefers_smallest:
                 kinds |= Change.ALLOCATABLE
-        return kinds
-
-    def turns_with(self, pod: Pod) -> Change | None:
-        # Whether anybody is exclusive matters to ordinary pods alone.
-        return Change.NONE if is_exclusive(pod) else None
+        # Members of a group tolerate each other: counts do not say who is there.
+        return kinds | Change.PODS if kinds and group_of(pod) else kinds
 
     # Filtering
 
@@ -138,9 +134,7 @@ class CoexistPolicy(
         if wrong is not None:
             return unresolvable(f"pod {wrong}")
         standing = CoexistStanding.of(pod)
-        if standing.is_exclusive or (standing.is_ordinary and _has_exclusive_pods(nodes)):
-            return standing
-        return None
+        return standing if standing.is_exclusive or standing.is_ordinary else None
 
     def filter(self, prepared: CoexistStanding, nodes: View, rows: Rows) -> Verdict:
         repelled = nodes.nothing(rows)
@@ -150,9 +144,6 @@ class CoexistPolicy(
             return Verdict.rejecting(repelled, _EXCLUSIVE_THERE)
         in_use = _find_others(nodes.ledger(ORDINARY_PODS), prepared.group)[rows] & ~repelled
         return Verdict((_EXCLUSIVE_THERE, _OTHERS_THERE), np.stack((repelled, in_use)))
-
-    def sees(self, prepared: CoexistStanding, nodes: View) -> Change:
-        return self.reads if prepared.group else self.reads & ~Change.PODS
 
     def recheck(self, prepared: CoexistStanding, nodes: View, row: RowFacts) -> Rescore:
         against = (
@@ -272,9 +263,3 @@ def _sorts_let_in(old: Pod, new: None) -> list[str]:
 
 def _standing_of(pod: Pod) -> tuple[CoexistStanding, str | None]:
     return CoexistStanding.of(pod), unknown_policy(pod)
-
-
-def _has_exclusive_pods(nodes: View) -> bool:
-    """Whether an exclusive pod runs anywhere, or waits for a place that is kept for it."""
-    waiting, there = nodes.nominated(EXCLUSIVE_PODS), nodes.ledger(EXCLUSIVE_PODS)
-    return bool(waiting.of(ALL) or there.of(ALL))

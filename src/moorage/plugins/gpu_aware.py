@@ -35,7 +35,7 @@ from moorage.objects.pod import Pod
 from moorage.objects.quantity import Quantity
 from moorage.objects.resources import CPU, MEMORY, format_amount, native
 
-from .claimed_gpus import ClaimedGPUs
+from .claimed_gpus import ClaimedGPUs, Figures
 from .gpu_aware_args import GPUAwareArgs, repository
 from .gpu_classes import GPUClasses
 from .gpu_use import GPUS, LEARNED_FIGURES, GPUUseHandle
@@ -54,7 +54,9 @@ RESERVE_LABELS = {
 
 # What is read of nodes and their pods.
 _OF_PODS = Change.PODS | Change.POD_STATUS
-_OF_NODES = Change.ALLOCATABLE | Change.LABELS | Change.REQUESTED | Change.EXTENDED
+_OF_NODES = (
+    Change.ALLOCATABLE | Change.MEMBERSHIP | Change.LABELS | Change.REQUESTED | Change.EXTENDED
+)
 
 # Products of the two fit 64 bits.
 _MOST_GPUS, _MOST_RESERVED = 2**10, 2**52
@@ -100,7 +102,7 @@ class GPUAware(
 
     name = "GPUAware"
     Args = GPUAwareArgs
-    reads = _OF_NODES | Change.SLICES | Change.CLAIMS | Change.CLASSES | _OF_PODS
+    reads = _OF_NODES | _OF_PODS | Change.SLICES | Change.CLAIMS | Change.CLASSES
     scope = Scope.ROW
     signs: SignedParts | None = TEMPLATE
     reduces = Reduction.NOTHING
@@ -154,15 +156,11 @@ class GPUAware(
             return "backfill"
         return tuple(self._find_requests(pod).items()) or kept
 
-    def turns_with(self, pod: Pod) -> Change:
-        # Which devices are GPUs may change with their class.
-        return Change.CLASSES
-
     def watch(self, pod: Pod, nodes: View) -> Change:
         kinds = Change.NONE if self._classes is None else Change.CLASSES
         if not self._keeps_off(pod, nodes):
             return kinds
-        kinds |= Change.ALLOCATABLE
+        kinds |= Change.ALLOCATABLE | Change.MEMBERSHIP
         if self._classes is not None:
             # Slices may choose nodes by labels.
             kinds |= Change.SLICES | Change.LABELS
@@ -183,10 +181,6 @@ class GPUAware(
             kept &= self._reaches_reserve(prepared, nodes, rows)
         return Verdict.rejecting(kept, self._kept)
 
-    def sees(self, prepared: GPUNames, nodes: View) -> Change:
-        # Devices belong to claims: no pod that comes or goes changes them by itself.
-        return _OF_NODES if self._learned else _OF_NODES & ~Change.EXTENDED
-
     def recheck(self, prepared: GPUNames, nodes: View, row: RowFacts) -> Rescore:
         kept = self._row_has_gpus(prepared, nodes, row)
         if kept and self._reserve:
@@ -199,7 +193,7 @@ class GPUAware(
         for at in prepared.places(nodes):
             free_gpus += np.clip(nodes.allocatable[at][rows] - nodes.requested[at][rows], 0, None)
         if self._classes is not None:
-            free_gpus += self._classes.count_free(nodes, rows)
+            free_gpus += self._classes.count_free(self._see(nodes), rows)
         # More would not fit a column when multiplied, and no node has as many.
         np.minimum(free_gpus, _MOST_GPUS, out=free_gpus)
         reached = nodes.nothing(rows)
@@ -226,14 +220,16 @@ class GPUAware(
         each = np.minimum(-(-used // np.maximum(gpus, 1)), _MOST_RESERVED)
         return np.where(gpus > 0, each, reserved)
 
-    def _count_claimed(self, nodes: View) -> ClaimedGPUs | None:
+    def _count_claimed(self, nodes: View) -> Figures | None:
         if self._claimed is None or self._classes is None:
             return None
-        # In a what-if, the claims and pods are those of the cluster.
-        known = nodes if self._nodes is None else self._nodes
+        known = self._see(nodes)
         classes = (each.name for each in self._classes.find(known))
-        self._claimed.count(known, known.changes, classes)
-        return self._claimed
+        return self._claimed.count(known, classes)
+
+    def _see(self, nodes: View) -> View:
+        """Returns the rows as they are: in a what-if, devices and claims stay."""
+        return nodes if self._nodes is None else self._nodes
 
     def _has_gpu_limit(self, pod: Pod) -> bool:
         return self._count_gpus(pod) > 0
@@ -353,7 +349,7 @@ class GPUAware(
     def _with_gpus(self, names: GPUNames, nodes: View, rows: Rows) -> Mask:
         found = nodes.nothing(rows)
         if self._classes is not None:
-            found |= self._classes.rows_with_some(nodes, rows)
+            found |= self._classes.rows_with_some(self._see(nodes), rows)
         if self._remembers:
             return found | self._find_remembered(names, nodes, rows)
         for at in names.places(nodes):
@@ -374,7 +370,7 @@ class GPUAware(
             return True
         if self._classes is None:
             return False
-        return bool(self._classes.rows_with_some(nodes, np.array([row.number]))[0])
+        return bool(self._classes.rows_with_some(self._see(nodes), np.array([row.number]))[0])
 
     def _has_gpus(self, node: Node) -> bool:
         least = 0 if self._remembers else 1

@@ -13,7 +13,14 @@ from moorage.objects.device import DeviceClass, ResourceSlice, SliceDevice
 from moorage.objects.pod import Pod
 from moorage.objects.resource_claim import ResourceClaim
 
-from .dynamic_resources.device_counts import ClassColumns, DeviceCounts, KnownModels
+from .dynamic_resources.device_counts import (
+    THERE,
+    USED,
+    ClassCounts,
+    DeviceCounts,
+    Figures,
+    KnownModels,
+)
 
 
 class GPUClasses:
@@ -25,8 +32,8 @@ class GPUClasses:
         self._found: tuple[DeviceClass, ...] = ()
         #: The classes among which these were found, and their version.
         self._among: tuple[DeviceClasses, int] | None = None
-        #: How many devices rows have that one of the classes selects.
-        self._columns: ClassColumns | None = None
+        #: The devices that one of the classes selects.
+        self._counted: ClassCounts | None = None
 
     def find(self, nodes: View) -> tuple[DeviceClass, ...]:
         """Returns all classes that stand for GPUs."""
@@ -40,9 +47,9 @@ class GPUClasses:
             self._found = tuple(
                 each for each in classes if each.name in self._names or each.is_for_gpus
             )
-            self._columns = None
+            self._counted = None
             if self._found:
-                self._columns = ClassColumns(self._found[0], self._match_any)
+                self._counted = ClassCounts(self._found[0], self._match_any)
         return self._found
 
     def are_asked_for(self, pod: Pod, nodes: View) -> bool:
@@ -63,24 +70,21 @@ class GPUClasses:
 
     def rows_with_some(self, nodes: View, rows: Rows) -> Mask:
         """Returns where there are such devices, in use or not."""
-        columns = self._count(nodes)
-        if columns is None:
-            return nodes.nothing(rows)
-        found: Mask = columns.there[rows] > 0
-        return found
+        figures = self._count(nodes)
+        return nodes.nothing(rows) if figures is None else figures[THERE][rows] > 0
 
     def count_free(self, nodes: View, rows: Rows) -> NDArray[np.int64]:
-        """int64[row]: how many such devices nobody has."""
-        columns = self._count(nodes)
-        if columns is None:
+        """Returns how many such devices are free on each row."""
+        figures = self._count(nodes)
+        if figures is None:
             return np.zeros(nodes.count(rows), np.int64)
-        return np.clip(columns.there[rows] - columns.used[rows], 0, None)
+        return np.clip(figures[THERE][rows] - figures[USED][rows], 0, None)
 
-    def _count(self, nodes: View) -> ClassColumns | None:
-        if self.find(nodes) and self._columns is not None:
-            with self._counts.limited():
-                self._columns.catch_up(nodes)
-        return self._columns
+    def _count(self, nodes: View) -> Figures | None:
+        if not self.find(nodes) or self._counted is None:
+            return None
+        with self._counts.limited():
+            return self._counted.current(nodes)
 
     def _match_any(
         self, _: DeviceClass, item: ResourceSlice, models: KnownModels

@@ -97,7 +97,8 @@ class GPUFragmentation(PreScore[GPUDemand], Score[GPUDemand], Sign):
     name = "GPUFragmentation"
     Args = GPUFragmentationArgs
     reads = Change.ALLOCATABLE | Change.REQUESTED
-    scope = Scope.ROW
+    # It skips itself where no node offers a GPU.
+    scope = Scope.CLUSTER
     signs = TEMPLATE
     # The least and the greatest gradient of all feasible nodes are the ends of the scale.
     reduces = Reduction.EVERYTHING

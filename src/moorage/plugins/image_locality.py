@@ -36,7 +36,6 @@ class ImageLocality(Score[Pod], Sign):
     name = "ImageLocality"
     reads = Change.IMAGES | Change.MEMBERSHIP
     scope = Scope.CLUSTER
-    is_steady = True
     signs = TEMPLATE
     reduces = Reduction.NOTHING
 

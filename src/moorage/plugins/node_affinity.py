@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,12 @@ from numpy.typing import NDArray
 from moorage.cluster import Change, Mask, RowFacts, Rows, Scope, View
 from moorage.documents.errors import child, item
 from moorage.framework.advice import Advice, Advise, group_by_failures, name_nodes
-from moorage.framework.edits import AnyEdit, DropNodeRequirement, DropNodeSelector
+from moorage.framework.edits import (
+    AnyEdit,
+    DropNodeRequirement,
+    DropNodeSelector,
+    SetNodeSelector,
+)
 from moorage.framework.plugin import (
     TEMPLATE_BUT_VOLUMES,
     Filter,
@@ -28,6 +34,7 @@ from moorage.framework.plugin import (
 from moorage.framework.status import Code, PluginError, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, on
+from moorage.objects.coexist import is_daemonset_pod
 from moorage.objects.meta import Wire
 from moorage.objects.node import Node
 from moorage.objects.node_selector import (
@@ -94,9 +101,8 @@ class NodeAffinity(
 
     name = "NodeAffinity"
     Args = NodeAffinityArgs
-    reads = Change.LABELS
+    reads = Change.LABELS | Change.MEMBERSHIP
     scope = Scope.ROW
-    is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.LARGEST
 
@@ -158,13 +164,14 @@ class NodeAffinity(
         self, pod: Pod, prepared: PodSpec | None, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         """Yields the expressions of the node selector and of required affinity that fail."""
+        yield from _suggest_labels(pod, nodes)
         rule = pod.spec.node_affinity.required
         selected = _failing_selector(pod, nodes, rows)
         routes: list[Mapping[AnyEdit, Mask]] = [selected]
         if rule is not None:
             # Terms are alternatives, so each is a way of its own to meet the rule.
             routes = [
-                {**selected, **_failing_term(nodes, rows, at, term)}
+                {**selected, **_failing_term(pod, nodes, rows, at, term)}
                 for at, term in enumerate(rule.node_selector_terms)
             ]
         for route in routes:
@@ -227,14 +234,35 @@ def _failing_selector(pod: Pod, nodes: View, rows: NDArray[np.intp]) -> dict[Any
     }
 
 
+def _suggest_labels(pod: Pod, nodes: View) -> Iterator[Advice]:
+    """Yields labels that nodes have, for those of the node selector that no node has."""
+    for key, value in (pod.spec.node_selector or {}).items():
+        if nodes.selected({key: value}, nodes.rows).any():
+            continue
+        similar = {
+            f"{has_key}={has_value}": (has_key, has_value)
+            for row in nodes.rows.tolist()
+            for has_key, has_value in nodes.node(row).labels.items()
+            if has_key == key or has_value == value
+        }
+        for likely in get_close_matches(f"{key}={value}", similar, n=1, cutoff=_SIMILAR):
+            problem = f"no node has the label {key}={value}"
+            yield Advice(problem, (SetNodeSelector(key, *similar[likely]),), kind="node-labels")
+
+
+# A slip of the pen. Values such as ssd and hdd differ more.
+_SIMILAR = 0.8
+
+
 def _failing_term(
-    nodes: View, rows: NDArray[np.intp], at: int, term: NodeSelectorTerm
+    pod: Pod, nodes: View, rows: NDArray[np.intp], at: int, term: NodeSelectorTerm
 ) -> dict[AnyEdit, Mask]:
     failing: dict[AnyEdit, Mask] = {}
     for each in term.match_expressions or ():
         alone = NodeSelectorTerm(match_expressions=(each,))
         failing[DropNodeRequirement(at, each)] = _fails(nodes, rows, alone)
-    for each in term.match_fields or ():
+    # A pod of a DaemonSet is made for one node.
+    for each in term.match_fields or () if not is_daemonset_pod(pod) else ():
         alone = NodeSelectorTerm(match_fields=(each,))
         failing[DropNodeRequirement(at, each, is_field=True)] = _fails(nodes, rows, alone)
     return failing

@@ -37,7 +37,6 @@ class NodeDeclaredFeatures(PreFilter[Undeclared], Filter[Undeclared], Sign):
     name = "NodeDeclaredFeatures"
     reads = Change.FEATURES
     scope = Scope.ROW
-    is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:

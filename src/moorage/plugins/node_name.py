@@ -35,7 +35,6 @@ class NodeName(PreFilter[Pod], Filter[Pod], Sign, Advise[Pod]):
     # A row has another name only when it has another node.
     reads = Change.MEMBERSHIP
     scope = Scope.ROW
-    is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
 
     def __init__(self, *, narrows: bool = False) -> None:

@@ -37,7 +37,6 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
     name = "NodePorts"
     reads = Change.PORTS
     scope = Scope.ROW
-    is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:

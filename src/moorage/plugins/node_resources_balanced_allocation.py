@@ -62,8 +62,6 @@ class NodeResourcesBalancedAllocation(PreScore[AskedResources], Score[AskedResou
     Args = NodeResourcesBalancedAllocationArgs
     reads = Change.ALLOCATABLE | Change.REQUESTED
     scope = Scope.ROW
-    reads_figures_only = True
-    is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.NOTHING
 

@@ -45,7 +45,7 @@ from moorage.objects.resources import (
     MEMORY,
     PODS,
     Amounts,
-    format_amount,
+    describe_amount,
     is_extended,
 )
 
@@ -158,8 +158,6 @@ class NodeResourcesFit(
     Args = NodeResourcesFitArgs
     reads = _OF_NODES | _OF_DEVICES
     scope = Scope.ROW
-    reads_figures_only = True
-    is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.NOTHING
 
@@ -184,9 +182,6 @@ class NodeResourcesFit(
 
     def watch(self, pod: Pod, nodes: View) -> Change:
         return self.reads if may_use_devices(pod) else leave_out(self.reads, _OF_DEVICES)
-
-    def sees(self, prepared: Need, nodes: View) -> Change:
-        return Change.REQUESTED
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.requests, tuple(pod.spec.scoring_requests.items())
@@ -268,7 +263,8 @@ class NodeResourcesFit(
             load = None if at is None else by_column.get(at)
             behind = prepared.classes.get(name)
             if behind is not None:
-                there, used = self._device_counts.count(behind, nodes, rows)
+                known = nodes if self._nodes is None else self._nodes
+                there, used = self._device_counts.count(behind, known, rows)
                 own = np.zeros_like(there) if load is None else load.capacity
                 requested = np.zeros_like(there) if load is None else load.requested
                 there = np.where(own > 0, own, there)
@@ -301,6 +297,8 @@ class NodeResourcesFit(
         full = nodes.requested[pods][rows] >= nodes.allocatable[pods][rows]
         if full.any():
             yield Advice(f"{name_nodes(rows[full], nodes)} cannot take more pods", kind="pods")
+        if prepared is not None:
+            yield from _ask_for_larger_node(prepared.amounts, nodes)
         roomy = rows[~full]
         if len(roomy) and prepared is not None:
             yield from _Room(prepared.amounts, nodes, roomy).advise()
@@ -409,6 +407,23 @@ def _in_use(counted: AskedResource, nodes: View) -> NDArray[np.int64]:
 _TYPE = "node.kubernetes.io/instance-type"
 
 
+def _describe(resource: str, amount: int) -> str:
+    return f"{describe_amount(resource, amount, up=True)} {resource}"
+
+
+def _ask_for_larger_node(asked: Amounts, nodes: View) -> Iterator[Advice]:
+    """Yields how large a node would have to be, if none is, even without its pods."""
+    lacking = [
+        _describe(name, amount)
+        for name, amount in asked
+        if (at := nodes.resource(name)) is None
+        or not (nodes.allocatable[at][nodes.rows] >= amount).any()
+    ]
+    if lacking:
+        need = f"add one with at least {' and '.join(lacking)}"
+        yield Advice(f"no node is this large: {need}", kind="node-size")
+
+
 class _Room:
     """What rows have of what the pod asks for."""
 
@@ -433,7 +448,7 @@ class _Room:
             lacking = [
                 (name, by) for name, by in zip(self._names, miss.short.tolist(), strict=True) if by
             ]
-            lack = " and ".join(f"{format_amount(name, by)} {name}" for name, by in lacking)
+            lack = " and ".join(_describe(name, by) for name, by in lacking)
             edits = tuple(LowerRequest(name, by) for name, by in lacking)
             yield Advice(self._describe(miss, lack), edits, kind="resources")
 
@@ -462,7 +477,7 @@ class _Room:
             return f"{named} nodes"
         place = int(np.flatnonzero(self._rows == row)[0])
         has = [
-            f"{format_amount(name, int(self._has[at, place]))} {name}"
+            f"{describe_amount(name, int(self._has[at, place]))} {name}"
             for at, name in enumerate(self._names)
             if miss.short[at]
         ]

@@ -28,7 +28,6 @@ class NodeUnschedulable(Filter[Pod], Sign, Advise[Pod]):
     name = "NodeUnschedulable"
     reads = Change.UNSCHEDULABLE
     scope = Scope.ROW
-    is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:

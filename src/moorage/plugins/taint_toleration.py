@@ -68,7 +68,6 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
     name = "TaintToleration"
     reads = Change.TAINTS
     scope = Scope.ROW
-    is_steady = True
     signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.LARGEST
 

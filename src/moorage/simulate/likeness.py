@@ -7,8 +7,7 @@ from contextlib import suppress
 
 from moorage.cluster import Nodes
 from moorage.cluster.view import see
-from moorage.framework.plugin import NodeFilter, NodeScore, Plugin
-from moorage.framework.pod_trace import PodReads
+from moorage.framework.plugin import NodeFilter, NodeScore, Plugin, find_pod_reads
 from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 
@@ -19,7 +18,8 @@ def trace_reads(profile: Profile, nodes: Nodes, pods: Iterable[Pod]) -> None:
     A pod that is signed like an earlier one is skipped: the plugin would read the same of it.
     """
     plugins = dict.fromkeys((*profile.filter, *(plugin for plugin, _ in profile.score)))
-    traced = [(plugin, reads) for plugin in plugins if (reads := _reads_of(plugin)) is not None]
+    found = ((plugin, find_pod_reads(plugin)) for plugin in plugins)
+    traced = [(plugin, reads) for plugin, reads in found if reads is not None]
     asked: set[tuple[str, Hashable]] = set()
     for pod in pods if traced else ():
         for plugin, reads in traced:
@@ -28,10 +28,6 @@ def trace_reads(profile: Profile, nodes: Nodes, pods: Iterable[Pod]) -> None:
                 if (plugin.name, reads.sign(pod)) not in asked:
                     _ask(plugin, pod, nodes)
                     asked.add((plugin.name, reads.sign(pod)))
-
-
-def _reads_of(plugin: Plugin) -> PodReads | None:
-    return plugin.pod_reads if isinstance(plugin, NodeFilter | NodeScore) else None
 
 
 def _ask(plugin: Plugin, pod: Pod, nodes: Nodes) -> None:

@@ -6,7 +6,7 @@ Each question gets an engine of its own, which is thrown away after it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -27,7 +27,7 @@ from moorage.framework.status import PluginError
 from moorage.objects.kinds import Object
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
-from moorage.objects.resources import CPU, MEMORY, format_amount
+from moorage.objects.resources import CPU, MEMORY, describe_amount
 from moorage.objects.storage import PersistentVolumeClaim, StorageClass
 from moorage.world import Scene, World, place_pod
 from moorage.world.claim_templates import copy_claims, without_user
@@ -35,6 +35,7 @@ from moorage.world.claim_templates import copy_claims, without_user
 from .drain import Drain, keep_drained, study_drain
 from .freed_nodes import FreedNode, find_freed_nodes
 from .new_claims import copy_ephemeral, settle_claims
+from .outlook import Outlook
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
@@ -114,7 +115,7 @@ class Comparison(ExplanationPart, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The pods to place: copies of a pod, or without one the pods that wait."""
+    """The pods to place: copies of a pod, or without one those that leave drained nodes."""
 
     template: Pod | None = None
     count: int = 1
@@ -133,8 +134,6 @@ class Question:
             yield pod
         if self.template is not None:
             yield from self._copies(world, scene, self.template)
-        else:
-            yield from sorted(scene.waiting, key=lambda pod: (-pod.priority, pod.created or 0.0))
 
     def _copies(self, world: World, scene: Scene, template: Pod) -> Iterator[Pod]:
         known = {claim.key: claim for claim in world.engine.cluster.nodes.devices.claims}
@@ -159,6 +158,43 @@ def fit(engine: Engine, scene: Scene, question: Question) -> Fit:
     return run.summarize(scene, question, first)
 
 
+def fit_waiting(make_engine: Callable[[], Engine], scene: Scene) -> Fit:
+    """Returns which of the pods that wait fit without evicting others."""
+    outlook = Outlook.of(make_engine, scene)
+    placed = [each for each in outlook.transcript.placed if outlook.fits(each.pod)]
+    left = [pod for pod in scene.waiting if not outlook.fits(pod)]
+    counts = Counter(each.node for each in placed)
+    nodes = outlook.run.engine.cluster.nodes
+    messages: dict[str, list[str]] = {}
+    for pod in left:
+        messages.setdefault(_without_preemption(outlook.message(pod)), []).append(pod.key)
+    moves = [Move(each.pod.key, "", each.node) for each in placed]
+    profile = outlook.run.engine.profiles.get(left[0].spec.scheduler_name) if left else None
+    return Fit(
+        node_count=len(nodes),
+        asked=len(scene.waiting),
+        placed=len(placed),
+        nodes=tuple(NodeShare(name, count) for name, count in counts.most_common()),
+        kinds=_share_kinds(nodes, counts),
+        left=_sort_left(messages),
+        moves=(*moves, *(Move(pod.key, "", "") for pod in left)),
+        why=outlook.explain(left[0]) if left else None,
+        freed=find_freed_nodes(profile, left[0], nodes, 1) if profile else (),
+    )
+
+
+def _without_preemption(message: str) -> str:
+    """Returns what a message says of the nodes as they are."""
+    now, mark, _ = message.partition(". ")
+    return f"{now}." if mark else now
+
+
+def _sort_left(messages: Mapping[str, Sequence[str]]) -> tuple[Left, ...]:
+    """Returns the pods that find no node, those with the most frequent reason first."""
+    left = (Left(message, len(pods), tuple(pods)) for message, pods in messages.items())
+    return tuple(sorted(left, key=lambda each: -each.count))
+
+
 def free_claims(pod: Pod, world: World) -> None:
     """Frees the claims of a pod that leaves its node, unless others use them."""
     for claim in list(world.engine.cluster.nodes.devices.claims.used_by(pod)):
@@ -166,9 +202,8 @@ def free_claims(pod: Pod, world: World) -> None:
         world.apply(claim.deallocated() if left is None else left, 0.0)
 
 
-def compare(engine: Engine, before: Fit, scene: Scene, question: Question) -> Comparison:
-    """Returns the result in a changed scene or with another new engine, beside the earlier one."""
-    after = fit(engine, scene, question)
+def compare(before: Fit, after: Fit) -> Comparison:
+    """Returns two results side by side, and the pods for which they differ."""
     known = {move.pod: move.after for move in before.moves}
     changed = tuple(
         Move(move.pod, known[move.pod], move.after)
@@ -237,15 +272,13 @@ class PodPlacer:
     def summarize(self, scene: Scene, question: Question, first: set[str]) -> Fit:
         counts = Counter(name for name in self.places.values() if name)
         there = {pod.key: node for pod, node in scene.leaving}
-        there |= {pod.key: "" for pod in scene.waiting}
-        left = [Left(message, len(pods), tuple(pods)) for message, pods in self.messages.items()]
         return Fit(
             node_count=len(self.decider.cluster.nodes),
             asked=len(self.places),
             placed=sum(counts.values()),
             nodes=tuple(NodeShare(name, count) for name, count in counts.most_common()),
             kinds=_share_kinds(self.decider.cluster.nodes, counts),
-            left=tuple(sorted(left, key=lambda each: -each.count)),
+            left=_sort_left(self.messages),
             runs_out=self._runs_out(question.template, first),
             moves=tuple(
                 Move(key, there[key], node) for key, node in self.places.items() if key in there
@@ -337,5 +370,5 @@ def _kind_of(node: Node) -> str:
     if named is not None:
         return named
     has = dict(node.allocatable)
-    cpu, memory = (format_amount(name, has.get(name, 0)) for name in (CPU, MEMORY))
+    cpu, memory = (describe_amount(name, has.get(name, 0)) for name in (CPU, MEMORY))
     return f"{cpu} cpu, {memory} memory"

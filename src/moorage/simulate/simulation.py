@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -28,7 +28,7 @@ from moorage.objects.pod import Pod
 from moorage.queue.entity import Entity
 from moorage.world import ClaimedVolume, Scene, World
 
-from .place_study import study_places
+from .place_study import PlaceStudy, study_places
 from .transcript import PendingPod, PlacedPod, PreemptedPod, Reuse, Transcript, Use
 
 GATED, TERMINATING, OTHER_SCHEDULER = "SchedulingGated", "Terminating", "OtherScheduler"
@@ -36,6 +36,8 @@ PREEMPTED = "Preempted"
 
 #: Answers a question about a pod of a world.
 AnswerOf = Callable[[AskExtender, World], ExtenderAnswered]
+
+NO_STUDIES: Mapping[str, PlaceStudy] = {}
 
 #: Told after each decision how many pods are placed.
 Watch = Callable[[int], None]
@@ -51,31 +53,12 @@ def simulate(
 
     `answer` answers for the extenders of the engine, if it has any.
     """
-    scene, world = Scene.of(objects), World(engine)
-    # Time passes while pods are tried again, but measurements do not change.
-    engine.cluster.extended.stop_ageing()
-    for item in (*scene.around, *scene.nodes, *scene.running):
-        world.apply(item, 0.0)
-    before = _sum_requests(engine.cluster.nodes)
+    run = Run.start(engine, Scene.of(objects), answer)
     studies = study_places(engine)
-    for pod in scene.waiting:
-        world.apply(_forget_attempts(pod), 0.0)
-    run = _Run(engine, world, answer)
     while run.goes_on():
         run.advance()
         watch(len(run.placed))
-    return Transcript(
-        placed=tuple(run.placed.values()),
-        pending=tuple(run.why(pod) for pod in scene.waiting if pod.uid not in run.placed),
-        preempted=tuple(run.preempted),
-        volumes=tuple(run.volumes),
-        use=_sum_use(engine.cluster.nodes, before),
-        nodes=len(engine.cluster.nodes),
-        reuse={
-            name: Reuse(each.statistics, studies[name]) for name, each in engine.classes.items()
-        },
-        story=tuple(run.story),
-    )
+    return run.finish(studies)
 
 
 def count_pending(objects: Iterable[Object]) -> int:
@@ -88,8 +71,8 @@ _ANSWERED = WriteVolumes | WriteClaims | AskExtender
 
 
 @dataclass(slots=True)
-class _Run:
-    """One run of the engine.
+class Run:
+    """One run of the engine over the pods of a scene that wait.
 
     It ends when every pod that waits has failed since the last placement or eviction: the cluster
     is as it was when they failed, so they would fail again. Each round between two changes is
@@ -98,17 +81,56 @@ class _Run:
 
     engine: Engine
     world: World
+    scene: Scene
+    #: What the running pods request, by resource.
+    before: dict[str, int]
     answer: AnswerOf | None = None
     now: float = 0.0
+    #: How many decisions were made.
+    decisions: int = 0
     placed: dict[str, PlacedPod] = field(default_factory=dict)
     preempted: list[PreemptedPod] = field(default_factory=list)
     volumes: list[ClaimedVolume] = field(default_factory=list)
     story: list[tuple[float, Action]] = field(default_factory=list)
+    #: By which decision a pod got its node or evicted others.
+    turns: dict[str, int] = field(default_factory=dict)
     #: Who has left the queue, but is not bound: a plugin waits for something to come true.
     _preparing: set[str] = field(default_factory=set)
     _failed: set[str] = field(default_factory=set)
     _messages: dict[str, tuple[str, str]] = field(default_factory=dict)
     _attempts: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, engine: Engine, scene: Scene, answer: AnswerOf | None = None) -> Run:
+        """Gives a new engine the objects of a scene."""
+        world = World(engine)
+        # Time passes while pods are tried again, but measurements do not change.
+        engine.cluster.extended.stop_ageing()
+        for item in (*scene.around, *scene.nodes, *scene.running):
+            world.apply(item, 0.0)
+        before = _sum_requests(engine.cluster.nodes)
+        for pod in scene.waiting:
+            world.apply(_forget_attempts(pod), 0.0)
+        return cls(engine, world, scene, before, answer)
+
+    def finish(self, studies: Mapping[str, PlaceStudy] = NO_STUDIES) -> Transcript:
+        """Returns what was decided."""
+        engine, nodes = self.engine, self.engine.cluster.nodes
+        return Transcript(
+            placed=tuple(self.placed.values()),
+            pending=tuple(
+                self.why(pod) for pod in self.scene.waiting if pod.uid not in self.placed
+            ),
+            preempted=tuple(self.preempted),
+            volumes=tuple(self.volumes),
+            use=_sum_use(nodes, self.before),
+            nodes=len(nodes),
+            reuse={
+                name: Reuse(engine.classes[name].statistics, study)
+                for name, study in studies.items()
+            },
+            story=tuple(self.story),
+        )
 
     def goes_on(self) -> bool:
         """Whether a further step may place a pod; advances to the time of that step."""
@@ -132,6 +154,7 @@ class _Run:
 
     def advance(self) -> None:
         """Makes one decision and performs it before the next one."""
+        self.decisions += 1
         actions = self.engine.step(self.now, budget=1)
         self._perform(actions)
         self._ask_extenders(actions)
@@ -147,6 +170,10 @@ class _Run:
             if isinstance(action, AskExtender):
                 assert self.answer is not None, "an engine with extenders has somebody to ask"
                 self.engine.handle(self.answer(action, self.world), self.now)
+
+    def message_of_failure(self, pod: Pod) -> str:
+        """Returns why the last attempt at a pod failed that has a node by now."""
+        return self._messages[pod.uid][1]
 
     def why(self, pod: Pod) -> PendingPod:
         """Returns why a pod has no node."""
@@ -197,6 +224,7 @@ class _Run:
 
     def _bind(self, action: BindPod) -> None:
         uid = action.pod.uid
+        self.turns.setdefault(uid, self.decisions)
         self._preparing.discard(uid)
         attempts = self._attempts.pop(uid, 0) + 1
         pod = self.world.pods[uid]
@@ -204,6 +232,7 @@ class _Run:
         self.world.bind(action, self.now)
 
     def _evict(self, action: EvictPod) -> None:
+        self.turns.setdefault(action.preemptor.uid, self.decisions)
         victim = self.world.evict(action, self.now)
         if victim is None:
             return

@@ -20,7 +20,7 @@ from typing import Any
 from moorage.engine.actions import Action
 from moorage.engine.classes.statistics import Statistics
 from moorage.objects.pod import Pod
-from moorage.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from moorage.objects.resources import CPU, is_size
 from moorage.world import ClaimedVolume
 
 from .place_study import PlaceStudy
@@ -152,8 +152,7 @@ def find_unit(resource: str) -> str:
     """Returns the unit in which a resource is counted."""
     if resource == CPU:
         return "millicores"
-    is_size = resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-")
-    return "bytes" if is_size else "count"
+    return "bytes" if is_size(resource) else "count"
 
 
 def _placement(placed: PlacedPod) -> dict[str, Any]:

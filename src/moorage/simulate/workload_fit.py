@@ -77,7 +77,7 @@ def fit_workloads(
     for pod, _ in scene.leaving:
         free_claims(pod, world)
         placer.place(pod)
-    for pod in sorted(waiting, key=lambda each: (-each.priority, each.created or 0.0)):
+    for pod in sorted(waiting, key=lambda each: -each.priority):
         placer.place(pod)
     still = tuple(key for key, node in placer.places.items() if not node)
     fits = {

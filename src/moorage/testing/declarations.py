@@ -30,8 +30,8 @@ from moorage.objects.pod import Pod
 _BY_POD = {"pre_filter": PreFilter, "pre_score": PreScore}
 _BY_PREPARED = {
     **dict.fromkeys(("add_pod", "remove_pod"), PreFilter),
-    **dict.fromkeys(("filter", "recheck", "sees"), Filter),
-    **dict.fromkeys(("score", "find_levels", "rescore"), Score),
+    **dict.fromkeys(("filter", "recheck"), Filter),
+    **dict.fromkeys(("score", "rescore"), Score),
 }
 _BY_NODE = {"filter_node": NodeFilter, "score_node": NodeScore}
 

@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Cluster, Nodes, Rows, Scope, check
 from moorage.cluster.changes import EVERYWHERE
+from moorage.framework.calls import ask_turns
 from moorage.framework.plugin import (
     MAX_SCORE,
     UNSIGNABLE,
     Filter,
+    Levelled,
     Narrowed,
     Plugin,
     PreBind,
@@ -246,7 +248,7 @@ def _check_levels(
     plugin: Any, prepared: Any, nodes: Nodes, feasible: NDArray[np.intp], normal: Scores
 ) -> None:
     """Checks that the few numbers that occur are those of the rows, and normalised like these."""
-    levels = plugin.find_levels(prepared, nodes)
+    levels = prepared.find_levels() if isinstance(prepared, Levelled) else None
     if levels is None:
         return
     places = levels.places[feasible]
@@ -401,7 +403,7 @@ def check_reads(plugin: Any, pod: Pod, cluster: Cluster, change: Callable[[Clust
     before = collect_answers(plugin, pod, cluster.nodes)
     generation, signature = cluster.changes.generation, _signature(plugin, pod, cluster)
     watched, stance = plugin.watch(pod, cluster.nodes), _stance(plugin, pod, cluster.nodes)
-    assert watched | kind.reads == kind.reads, f"{kind.name} watches what it does not read"
+    assert watched | plugin.reads == plugin.reads, f"{kind.name} watches what it does not read"
 
     change(cluster)
 
@@ -409,13 +411,13 @@ def check_reads(plugin: Any, pod: Pod, cluster: Cluster, change: Callable[[Clust
     assert noted is not None
     if _stands(plugin, pod, noted, signature, _signature(plugin, pod, cluster)):
         steady = _stance(plugin, pod, cluster.nodes) == stance
-        assert steady, f"{kind.name} is not steady: the cluster decides whether it skips"
+        assert steady, f"{kind.name} has scope ROW: the cluster may not decide whether it skips"
     after = collect_answers(plugin, pod, cluster.nodes)
     if signature is UNSIGNABLE:
         # Such a pod is decided alone, so that no answer for it is kept.
         return
     names = before.keys() & after.keys()
-    same = _find_untouched(cluster, noted, kind.reads, kind.scope, names)
+    same = _find_untouched(cluster, noted, plugin.reads, kind.scope, names)
     # A pod that is signed otherwise is another pod's like now.
     if _signature(plugin, pod, cluster) == signature:
         same += _find_untouched(cluster, noted, watched, kind.scope, names)
@@ -436,16 +438,14 @@ def _stands(
     plugin: Any, pod: Pod, noted: Mapping[int, int], before: Hashable, after: Hashable
 ) -> bool:
     """Whether the plugin promises to treat the pod as a whole as it did before the changes."""
-    if plugin.is_steady:
-        return True
-    turns_with = plugin.turns_with(pod)
-    if turns_with is None or before != after or after is UNSIGNABLE:
+    if before != after or after is UNSIGNABLE:
         return False
+    turns_with = ask_turns(plugin, pod, int(plugin.reads))
     return not any(kinds & turns_with for kinds in noted.values())
 
 
 def _stance(plugin: Any, pod: Pod, nodes: Nodes) -> tuple[Any, ...]:
-    """Returns what must not depend on the cluster if a plugin is steady."""
+    """Returns what must not depend on the cluster if the scope of a plugin is ROW."""
     prepared = prepare_filter(plugin, pod, nodes), prepare_score(plugin, pod, nodes, nodes.rows)
     whole = tuple(each if isinstance(each, NotAsked) else None for each in prepared)
     return (plugin.watch(pod, nodes), *whole)

@@ -11,8 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Cluster
-from moorage.cluster.row_view import LogReader
+from moorage.cluster import Cluster
 from moorage.engine import Engine
 from moorage.objects.pod import Pod
 from moorage.objects.workload import owner_text
@@ -125,7 +124,8 @@ class NodeColumns:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._reader: LogReader | None = None
+        #: Another array when nodes came or went.
+        self._order: NDArray[np.intp] | None = None
         self._names: dict[int, str] = {}
         self._states = np.zeros(0, np.uint8)
         #: uint16[resource, row]
@@ -136,17 +136,14 @@ class NodeColumns:
         self.totals: list[tuple[float, float]] = []
 
     def differences(self) -> tuple[bool, NodesPart | None]:
-        """Returns whether the nodes begin anew, and the rows that differ from what was sent."""
-        nodes = self._cluster.nodes
-        changed = None if self._reader is None else self._reader.read()
+        """Returns whether the nodes begin again, and the rows that differ from what was sent."""
         resources = self._resources()
-        if changed is None or resources != self.resources:
-            self._reader = LogReader(self._cluster.changes)
+        begins = self._order is None or resources != self.resources
+        if begins:
             self._begin(resources)
-            self._take(nodes.rows)
+        rows, renamed = self._take()
+        if begins:
             return True, self.everything()
-        rows = self._take(np.array(sorted(changed.rows), np.intp))
-        renamed = [row for row in rows.tolist() if changed.rows[row] & Change.MEMBERSHIP]
         return False, self._part(rows, renamed) if len(rows) else None
 
     def everything(self) -> NodesPart:
@@ -166,39 +163,33 @@ class NodeColumns:
         return [name for name, at in nodes.resources.items() if there[at]]
 
     def _begin(self, resources: list[str]) -> None:
-        self.resources = resources
-        self._names.clear()
+        self.resources, self._order = resources, None
+        self._names = {}
         self._states = np.zeros(0, np.uint8)
         self._uses = np.zeros((len(resources), 0), np.uint16)
 
-    def _take(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Notes the present values of these rows; returns the rows where they are new."""
+    def _take(self) -> tuple[NDArray[np.intp], list[int]]:
+        """Notes the present values; returns the rows that are new, and those with other names."""
         self._grow()
-        uses, states = self._read(rows)
-        names = self._read_names(rows)
-        renamed = [self._names.get(row) != name for row, name in names.items()]
-        new = (
-            (self._uses[:, rows] != uses).any(axis=0)
-            | (self._states[rows] != states)
-            | np.array(renamed, np.bool_)
-        )
-        self._uses[:, rows], self._states[rows] = uses, states
-        self.totals = self._add_up()
-        for row, name in names.items():
-            if name:
-                self._names[row] = name
-            else:
-                self._names.pop(row, None)
-        return rows[new]
-
-    def _read(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
         nodes = self._cluster.nodes
-        columns = np.array([nodes.resources[name] for name in self.resources], np.intp)
-        at = np.ix_(columns, rows)
-        has, asked = nodes.allocatable[at], nodes.requested[at]
+        uses, states = self._read()
+        new, renamed = (self._uses != uses).any(axis=0) | (self._states != states), []
+        if nodes.order is not self._order:
+            rows = nodes.rows.tolist()
+            names = dict(zip(rows, nodes.names(rows), strict=True))
+            renamed = [row for row, name in names.items() if self._names.get(row) != name]
+            new[renamed] = True
+            self._order, self._names = nodes.order, names
+        self._uses, self._states, self.totals = uses, states, self._add_up()
+        return np.flatnonzero(new), renamed
+
+    def _read(self) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+        nodes = self._cluster.nodes
+        columns = [nodes.resources[name] for name in self.resources]
+        has, asked = nodes.allocatable[columns], nodes.requested[columns]
         shares = np.minimum(asked / np.maximum(has, 1) * THOUSAND, _MOST)
         uses = np.where(has > 0, shares, ABSENT).astype(np.uint16)
-        states = np.where(nodes.unschedulable[rows], CORDONED, OPEN) * nodes.alive[rows]
+        states = np.where(nodes.unschedulable, CORDONED, OPEN) * nodes.alive
         return uses, states.astype(np.uint8)
 
     def _add_up(self) -> list[tuple[float, float]]:
@@ -210,14 +201,6 @@ class NodeColumns:
             each[at].astype(np.float64).sum(axis=1) for each in (nodes.requested, nodes.allocatable)
         ]
         return [(float(asked), float(has)) for asked, has in zip(*sums, strict=True)]
-
-    def _read_names(self, rows: NDArray[np.intp]) -> dict[int, str | None]:
-        nodes = self._cluster.nodes
-        alive = nodes.alive[rows].tolist()
-        return {
-            row: nodes.name(row) if there else None
-            for row, there in zip(rows.tolist(), alive, strict=True)
-        }
 
     def _grow(self) -> None:
         count = len(self._cluster.nodes.alive)

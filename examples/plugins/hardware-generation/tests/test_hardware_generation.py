@@ -80,9 +80,10 @@ def test_scores_the_newest_highest() -> None:
     assert scores.tolist() == [100, 50, 0, 0]
 
 
-def test_does_not_score_when_no_node_has_the_label() -> None:
-    nodes = cluster({"plain": None}).nodes
-    assert PLUGIN.pre_score(pod(), nodes, nodes.rows) is None
+def test_prefers_no_node_when_none_has_the_label() -> None:
+    nodes = cluster({"plain": None, "other": None}).nodes
+    scores = PLUGIN.normalize(pod(), PLUGIN.score(pod(), nodes, nodes.rows))
+    assert scores.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("generation", ["-5", "9223372036854775807"])

@@ -11,7 +11,6 @@ from moorage.objects.resource_claim import Allocation, DeviceObject, ResourceCla
 
 from .claims import ClaimsWriter, Decision, ResourceClaims
 from .device_classes import DeviceClasses
-from .device_log import DeviceLog
 from .device_use import DeviceUse
 from .groups import MatchNodes, RowGroups
 from .pools import DEFAULT_READING, Pool, PoolKey, SliceReading
@@ -40,7 +39,6 @@ class KnownDevices:
         self.pools: dict[PoolKey, Pool] = {}
         self.use = DeviceUse()
         self._groups = RowGroups(self.pools, self.use, rows)
-        self.log = DeviceLog()
         #: The extended resources by whose devices in use nodes are scored.
         self.scored_resources: set[str] = set()
         #: The time in seconds since the epoch; None if it was never set.
@@ -102,7 +100,6 @@ class DeviceDecisions(KnownDevices):
             self._note_use((result.driver, result.pool), result.device)
 
     def _note_use(self, key: PoolKey, device: str) -> None:
-        self.log.note(key)
         nodes = self._groups.change_use(key, device)
         if nodes is None:
             self.note(EVERYWHERE, Change.CLAIMS)
@@ -167,17 +164,14 @@ class Devices(DeviceDecisions):
 
     def join(self, name: str) -> None:
         """Takes in a node that got a row."""
-        self.log.rows_version += 1
         self._groups.change_node(name)
 
     def leave(self, row: int) -> None:
         """Takes in that a node loses its row."""
-        self.log.rows_version += 1
         self._groups.leave_row(row)
 
     def relabel(self) -> None:
         """Takes in that the labels of a node have changed."""
-        self.log.rows_version += 1
         self._groups.change_labels()
 
     def grow(self, capacity: int) -> None:
@@ -222,7 +216,6 @@ class Devices(DeviceDecisions):
         before = self._slices.get(item.name)
         if before == item:
             return before
-        self.log.note(item.name)
         keys = {(each.driver, each.pool) for each in (before, item) if each is not None}
         self._note_pools(keys)
         if before is not None:
@@ -238,7 +231,6 @@ class Devices(DeviceDecisions):
     def _remove_slice(self, name: str) -> None:
         before = self._slices.pop(name, None)
         if before is not None:
-            self.log.note(name)
             keys = {(before.driver, before.pool)}
             self._note_pools(keys)
             self._take_slice(before)

@@ -8,14 +8,14 @@ equal pools, in the same order, with the same devices in use; only the names dif
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster.arrays import grow_to
-from moorage.objects.device import NodeChoice
+from moorage.objects.device import NodeChoice, ResourceSlice
 
 from .device_use import DeviceUse, PoolState
 from .models import Models
@@ -198,6 +198,18 @@ class RowGroups:
         if not wide and len(local) <= 1:
             return local
         return tuple(sorted((*local, *wide), key=lambda view: _search_order((view, None))))
+
+    def slices_on(self, node_name: str) -> Iterator[ResourceSlice]:
+        """Yields the slices of local pools that name a node."""
+        for key in self._pools_on.get(node_name, ()):
+            for each in self._pools[key].slices.values():
+                if each.nodes == node_name:
+                    yield each
+
+    def wide_slices(self) -> Iterator[ResourceSlice]:
+        """Yields the slices of wide pools."""
+        for key in self._wide:
+            yield from self._pools[key].slices.values()
 
     # Refreshing
 

@@ -38,8 +38,6 @@ class AnswerCache:
         self.most_bytes = most_bytes
         #: What all values take, as those who keep them say.
         self.bytes = 0
-        # Nothing was used since.
-        self._last: Key | None = None
         # In the order of their last use.
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
 
@@ -52,25 +50,16 @@ class AnswerCache:
         if entry is None:
             return None
         entry.is_used = True
-        if key is not self._last:
-            self._entries.move_to_end(key)
-            self._last = key
+        self._entries.move_to_end(key)
         return entry.value
 
     def put(self, key: Key, value: Any, size: int, statistics: Statistics) -> None:
         """Stores a value of that many bytes, and drops others if there is no room for all."""
         self.discard(key)
         self._entries[key] = _Entry(value, size, statistics)
-        self._last = key
         self.bytes += size
         while self.bytes > self.most_bytes and len(self._entries) > 1:
             self._drop(next(iter(self._entries)), Flush.FULL)
-
-    def resize(self, key: Key, size: int) -> None:
-        """Notes that a value takes that many bytes now."""
-        entry = self._entries[key]
-        self.bytes += size - entry.size
-        entry.size = size
 
     def keep_most(self, profile: str, most: int) -> None:
         """Drops the least recently used classes of a profile beyond a number."""

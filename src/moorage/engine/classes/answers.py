@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Figures, Nodes, RowFacts, Rows, Scope
+from moorage.cluster import Change, Cluster, Figures, RowFacts, Rows, Scope
 from moorage.cluster.row_view import RowView
 from moorage.framework.calls import (
     ask_filter,
@@ -26,7 +27,6 @@ from moorage.framework.observe import (
     PRE_FILTER,
     PRE_SCORE,
     SCORE,
-    Observer,
     make_caller,
 )
 from moorage.framework.plugin import (
@@ -42,17 +42,36 @@ from moorage.framework.plugin import (
     reads_figures,
 )
 from moorage.framework.plugin_fence import check_range
+from moorage.framework.profile import Profile
 from moorage.framework.status import Rejected
 from moorage.objects.pod import Pod
 
+from .statistics import Statistics
+
 S = TypeVar("S", bound=np.generic)
+K = TypeVar("K", bound="KeptAnswer[Any]")
 
 # If nodes and pods are alike, rows have few distinct figures. If there are more than this, looking
 # up answers by figures saves no time.
-_MOST_FIGURES = 512
+MOST_FIGURES = 512
 
 # Answers of a pre-filter that concern the pod as a whole.
 _AS_A_WHOLE = (Rejected, Narrowed)
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The visit order from a start: the turn of each row."""
+
+    start: int
+    of_row: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, order: NDArray[np.intp], rows: int, start: int) -> Turns:
+        """Makes it from the rows in visit order and the number of all rows."""
+        of_row = np.zeros(rows, np.intp)
+        of_row[np.roll(order, -start)] = np.arange(len(order))
+        return cls(start, of_row)
 
 
 class Unserved(Exception):
@@ -62,18 +81,6 @@ class Unserved(Exception):
 class KeptAnswer(RowView[S]):
     """What one plugin says of all rows, for pods about which it is asked the same."""
 
-    __slots__ = (
-        "_answers",
-        "_derived",
-        "_known",
-        "_labels_version",
-        "asker",
-        "is_wide",
-        "plugin",
-        "pod",
-        "prepared",
-    )
-
     def __init__(self, plugin: Any, pod: Pod, answers: Answers) -> None:
         """Asks about all rows. Raises Unserved if the plugin rejects or narrows such pods."""
         self.plugin = plugin
@@ -81,6 +88,8 @@ class KeptAnswer(RowView[S]):
         nodes = answers.nodes
         #: Whether its answer for a row depends on other rows.
         self.is_wide = plugin.scope is not Scope.ROW
+        #: How often it was asked about all rows.
+        self.renewals = 0
         #: The pod for which the plugin is asked from now on: those before it may be gone.
         self.asker = pod
         #: What the plugin has prepared, and for which pod. None if it has no say on such pods.
@@ -89,8 +98,6 @@ class KeptAnswer(RowView[S]):
         #: Its values by the figures of a row; None if it reads more than these.
         self._known: dict[Figures, Any] | None = None
         self._labels_version = nodes.labels_version
-        # What was worked out from the values of all rows.
-        self._derived: Any = None
         super().__init__(nodes, 0, self.compute)
         # Nothing refers to itself, so that an answer is freed with its last class.
         del self._functions
@@ -117,9 +124,9 @@ class KeptAnswer(RowView[S]):
     def renew(self) -> None:
         pod = self.pod = self.asker
         kinds = self._find_kinds()
-        if kinds != self.kinds:
-            self.kinds = kinds
-            self._answers.version += 1
+        self.kinds = kinds
+        self.renewals += 1
+        self._answers.renewals += 1
         is_far = self.is_wide or self.plugin in self._answers.widened
         self.reaching = kinds if is_far else ask_turns(self.plugin, pod, kinds)
         self.prepared = self.prepare(pod)
@@ -131,7 +138,6 @@ class KeptAnswer(RowView[S]):
         raise NotImplementedError
 
     def compute_row(self, row: int) -> Any:
-        self._derived = None
         if self.prepared is None:
             return 0
         facts = self.nodes.known_facts.get(row) or self.nodes.facts(row)
@@ -141,7 +147,7 @@ class KeptAnswer(RowView[S]):
         figures = facts.known_figures or facts.figures
         value = known.get(figures)
         if value is None:
-            if len(known) >= _MOST_FIGURES:
+            if len(known) >= MOST_FIGURES:
                 known.clear()
             value = known[figures] = self.answer_row(facts)
         return value
@@ -174,10 +180,8 @@ class KeptAnswer(RowView[S]):
 class FilterAnswer(KeptAnswer[np.bool_]):
     """The rows that a filter rejects. A pre-filter without a filter rejects none."""
 
-    __slots__ = ("is_filter",)
-
-    def __init__(self, plugin: Plugin, pod: Pod, answers: Answers, *, is_filter: bool) -> None:
-        self.is_filter = is_filter
+    def __init__(self, plugin: Plugin, pod: Pod, answers: Answers) -> None:
+        self.is_filter = plugin in answers.profile.filter
         super().__init__(plugin, pod, answers)
 
     @property
@@ -199,7 +203,6 @@ class FilterAnswer(KeptAnswer[np.bool_]):
         return int(np.count_nonzero(self.values))
 
     def compute(self, rows: Rows) -> NDArray[np.bool_]:
-        self._derived = None
         if not self.has_say:
             return self.nodes.nothing(rows)
         ask = make_caller(self._answers.observer, FILTER)
@@ -218,8 +221,6 @@ class FilterAnswer(KeptAnswer[np.bool_]):
 class ScoreAnswer(KeptAnswer[np.int64]):
     """The numbers of a score for all rows, before they are normalised."""
 
-    __slots__ = ("is_plain",)
-
     def __init__(self, plugin: Score[Any], pod: Pod, answers: Answers) -> None:
         #: Whether its numbers are used without normalising.
         self.is_plain = plugin.reduces is Reduction.NOTHING
@@ -228,11 +229,8 @@ class ScoreAnswer(KeptAnswer[np.int64]):
     @property
     def is_flat(self) -> bool:
         """Whether all nodes have the same number, so that normalising prefers none of them."""
-        if self._derived is None:
-            among = self.values[self.nodes.rows]
-            self._derived = not len(among) or bool((among == among[0]).all())
-        is_flat: bool = self._derived
-        return is_flat
+        among = self.values[self.nodes.rows]
+        return not len(among) or bool((among == among[0]).all())
 
     def prepare(self, pod: Pod) -> Any:
         if not isinstance(self.plugin, PreScore):
@@ -241,7 +239,6 @@ class ScoreAnswer(KeptAnswer[np.int64]):
         return ask_pre_score(self.plugin, pod, self.nodes, self.nodes.rows, ask)
 
     def compute(self, rows: Rows) -> NDArray[np.int64]:
-        self._derived = None
         if self.prepared is None:
             return np.zeros(self.nodes.count(rows), np.int64)
         if isinstance(rows, slice):
@@ -268,18 +265,28 @@ class ScoreAnswer(KeptAnswer[np.int64]):
 class Answers:
     """The answers of a profile's plugins. An answer is freed with the last class that uses it."""
 
-    def __init__(self, nodes: Nodes, observer: Observer, report: Callable[[str], None]) -> None:
-        self.nodes = nodes
-        self.observer = observer
+    def __init__(
+        self,
+        profile: Profile,
+        cluster: Cluster,
+        statistics: Statistics,
+        report: Callable[[str], None],
+    ) -> None:
+        self.profile = profile
+        self.cluster = cluster
+        self.nodes = cluster.nodes
+        self.observer = profile.observer
+        self.statistics = statistics
         #: Reports a plugin whose answers were wrong, by name.
         self.report = report
-        #: It changes when a plugin begins or ceases to watch something.
-        self.version = 0
+        #: How often plugins were asked about all rows.
+        self.renewals = 0
         #: The plugins whose answers for single rows were found to be wrong. They are asked about
         #: all rows after every change.
         self.widened: set[Plugin] = set()
         self._kept: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._empty: RowView[np.bool_] | None = None
+        self._visit: tuple[NDArray[np.intp], Turns] | None = None
 
     @property
     def empty_rows(self) -> RowView[np.bool_]:
@@ -292,34 +299,23 @@ class Answers:
     def forget(self) -> None:
         """Forgets all answers, because the state that they were found from is gone."""
         self._kept.clear()
-        self._empty = None
+        self._empty = self._visit = None
 
-    def find_filter(
-        self,
-        plugin: Plugin,
-        ask: Hashable,
-        pod: Pod,
-        *,
-        is_filter: bool = True,
-    ) -> FilterAnswer:
-        """Returns a filter's answer for pods about which it is asked that, up to date."""
-        key = FilterAnswer, plugin, ask
-        known: FilterAnswer | None = self._find(key, pod)
+    def find_turns(self, start: int) -> Turns:
+        """Returns the visit order from a start; all classes share it until a node comes or goes."""
+        order, known = self.nodes.order, self._visit
+        if known is None or known[0] is not order or known[1].start != start:
+            turns = Turns.of(order, self.nodes.count(self.nodes.everything), start)
+            known = self._visit = order, turns
+        return known[1]
+
+    def find(self, kind: type[K], plugin: Plugin, ask: Hashable, pod: Pod) -> K:
+        """Returns a plugin's answer for pods about which it is asked that, up to date."""
+        key = kind, plugin, ask
+        known: K | None = self._kept.get(key)
         if known is None:
-            known = self._kept[key] = FilterAnswer(plugin, pod, self, is_filter=is_filter)
-        return known
-
-    def find_score(self, plugin: Score[Any], ask: Hashable, pod: Pod) -> ScoreAnswer:
-        """Returns a score's answer for pods about which it is asked that, up to date."""
-        key = ScoreAnswer, plugin, ask
-        known: ScoreAnswer | None = self._find(key, pod)
-        if known is None:
-            known = self._kept[key] = ScoreAnswer(plugin, pod, self)
-        return known
-
-    def _find(self, key: Hashable, pod: Pod) -> Any:
-        known = self._kept.get(key)
-        if known is not None:
+            known = self._kept[key] = kind(plugin, pod, self)
+        else:
             known.meet(pod)
             known.current()
         return known

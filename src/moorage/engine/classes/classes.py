@@ -29,7 +29,6 @@ from moorage.objects.pod import Pod
 from .answer_cache import MOST_BYTES, AnswerCache, Key
 from .answers import Answers, Unserved
 from .pod_class import PodClass
-from .row_choice import RowChoice
 from .siblings import Siblings
 from .signature import Asks, Signer, Unsigned
 from .statistics import DecisionPath, Flush, Statistics
@@ -79,11 +78,8 @@ class Classes:
         #: The plugins that raised where answers are reused.
         self._broke: set[str] = set()
         self._break: BaseException | None = None
-        self._answers = Answers(cluster.nodes, profile.observer, self._report_wrong)
-        self._choice = RowChoice(profile, cluster, batches=settings.batches)
+        self._answers = Answers(profile, cluster, self.statistics, self._report_wrong)
         self._siblings = Siblings(self._signer, self.statistics)
-        #: The key of the last class, kept because like pods mostly follow each other.
-        self._key = Key(profile.name, 0)
         scores: list[Plugin] = [plugin for plugin, _ in profile.score]
         # A pre-score without a score changes nothing but by failing, which each pod may cause.
         self._asks_alone = any(each not in scores for each in profile.pre_score)
@@ -106,7 +102,6 @@ class Classes:
         self._cache.forget(self._profile.name)
         self._answers.forget()
         self._signer.forget()
-        self._choice.forget()
 
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         """Returns the decision for a pod: that of `cycle.decide`, mostly with less work."""
@@ -158,7 +153,7 @@ class Classes:
             return DecisionPath.OFF
         if asks is None:
             return DecisionPath.UNSIGNED
-        if (window.percentage and window.percentage < 100) or not self._profile.score:
+        if window.is_sample or not self._profile.score:
             return DecisionPath.SAMPLING
         if self._asks_alone:
             return DecisionPath.OFF
@@ -177,7 +172,7 @@ class Classes:
         It is for decisions that do not depend on plugins alone, such as those with extenders. With
         `again`, the pod is not counted in the statistics, because it has been counted before.
         """
-        found = self._read(pod, window, lambda kept: self._choice.list_feasible(kept, pod))
+        found = self._read(pod, window, lambda kept: kept.list_feasible(pod))
         if found is None:
             return None
         kept, rows, path = found
@@ -203,7 +198,7 @@ class Classes:
         known: PodClass | None = self._cache.find(key)
         try:
             kept = self._bring_up_to_date(key, known, pod, asks)
-            self._choice.rank(kept, window)
+            kept.rank(window.start)
             answer = read(kept)
         except BaseException as error:
             self._cache.discard(key)
@@ -307,9 +302,7 @@ class Classes:
     def _by_class(
         self, asks: Asks, pod: Pod, window: Window
     ) -> tuple[DecisionPath, Found | Failed | None]:
-        key = self._key
-        if key.of != asks.shared:
-            key = self._key = Key(self._profile.name, asks.shared)
+        key = Key(self._profile.name, asks.shared)
         known: PodClass | None = self._cache.find(key)
         is_nominated = self._cluster.nodes.nominations.node_of(pod) != ""
         if is_nominated and (known is None or window.rows is not None):
@@ -322,8 +315,8 @@ class Classes:
                 failed = kept.fail(pod)
                 if failed is not None:
                     return DecisionPath.FAILURE, failed
-            nowhere = _COLUMNS, None
-            path, row = nowhere if kept.fits_nowhere else self._choice.choose(kept, pod, window)
+            is_ranked, row = kept.choose(pod, window)
+            path = _BATCH if is_ranked and self._settings.batches else _COLUMNS
             if row is None:
                 return DecisionPath.FIRST, self._fail(kept, pod, window)
         except BaseException:
@@ -346,11 +339,12 @@ class Classes:
 
     def _bring_up_to_date(self, key: Key, known: PodClass | None, pod: Pod, asks: Asks) -> PodClass:
         """Returns the class brought up to date, or a new one if there is none."""
-        if known is not None and (self._settings.classes or self._is_explained(known)):
-            wide = known.count_wide()
+        if known is not None and (
+            self._settings.classes or known.views.changed_only(known.last_row)
+        ):
             known.refresh(pod, asks)
-            if known.count_wide() != wide:
-                self._cache.resize(key, known.size)
+            if not self._settings.batches:
+                known.ranking.is_summed = False
             return known
         if known is not None:
             self.statistics.flushes[Flush.INTERRUPTED] += 1
@@ -358,18 +352,10 @@ class Classes:
         if self._settings.most_classes is not None:
             self._cache.keep_most(self._profile.name, self._settings.most_classes - 1)
         began = self._clock()
-        profile, cluster = self._profile, self._cluster
-        made = PodClass(profile, pod, cluster, self.statistics, self._answers, asks)
-        self._observer.answers_stored(profile.name, began)
+        made = PodClass(self._answers, pod, asks)
+        self._observer.answers_stored(self._profile.name, began)
         self._cache.put(key, made, made.size, self.statistics)
         return made
-
-    def _is_explained(self, kept: PodClass) -> bool:
-        """Returns whether only the row has changed on which the class placed its last pod."""
-        changed = kept.reader.peek()
-        if changed is None or changed.everywhere:
-            return False
-        return changed.rows.keys() <= {kept.last_row}
 
     # Verifying
 

@@ -26,7 +26,7 @@ from moorage.framework.status import Reason
 from moorage.framework.verdict import Verdict
 from moorage.objects.pod import Pod
 
-from .answers import FilterAnswer
+from .answers import MOST_FIGURES, FilterAnswer
 
 # The values of rows where the pod fits, and of rows without a node. Others stand for reasons.
 _FITS, _NO_NODE = 0, 1
@@ -55,19 +55,6 @@ class Failure(RowView[np.int32]):
     The class drops it when a filter prepares something else. So only rows that changed are asked
     about again.
     """
-
-    __slots__ = (
-        "_by_figures",
-        "_codes",
-        "_failed",
-        "_filters",
-        "_of_figures",
-        "_pod",
-        "_prepared",
-        "_profile",
-        "_shown",
-        "watch",
-    )
 
     def __init__(
         self,
@@ -102,6 +89,11 @@ class Failure(RowView[np.int32]):
     def find(self, pod: Pod, prepared: PreFiltered) -> Failed | None:
         """Returns the failure of a pod, up to date; None if there is a row where it fits."""
         self._pod, self._prepared = pod, prepared
+        if len(self._codes) > len(self.values):
+            # Reasons differ from time to time: most of them are given no more.
+            self._codes.clear()
+            self._by_figures.clear()
+            self.renew()
         if not self.current().all():
             return None
         before, count = self._failed, len(self.nodes)
@@ -140,6 +132,8 @@ class Failure(RowView[np.int32]):
             return int(self.compute_alone(row))
         known = self._by_figures.get(facts.figures)
         if known is None:
+            if len(self._by_figures) >= MOST_FIGURES:
+                self._by_figures.clear()
             known = self._by_figures[facts.figures] = int(self.compute_alone(row))
         return known
 

@@ -8,22 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Cluster, Mask
+from moorage.cluster import Mask
 from moorage.cluster.changes import Change
-from moorage.cluster.row_view import EVERYTHING, Changed, LogReader
+from moorage.cluster.row_view import EVERYTHING, Changed, RowViews
+from moorage.engine.cycle import Window
 from moorage.framework.attempt import Failed, PreFiltered, Scored
+from moorage.framework.nominated import find_refused_by_nominated
 from moorage.framework.observe import FILTER, SCORE, PointTimer
 from moorage.framework.plugin import Plugin
 from moorage.framework.points import pre_filter_again
-from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 
-from .answers import Answers, FilterAnswer, KeptAnswer, Unserved
+from .answers import Answers, FilterAnswer, K, KeptAnswer, ScoreAnswer, Unserved
 from .failure import Failure, is_row_local
-from .ranking import Column, Ranking, Turns
+from .ranking import Column, Ranking
 from .relative_scores import RelativeScores, is_kept
 from .signature import Asks
-from .statistics import Flush, Statistics
+from .statistics import Flush
 
 # A plain integer, because combining flags of an enum takes many times as long.
 _MEMBERSHIP = int(Change.MEMBERSHIP)
@@ -50,19 +51,9 @@ class PodClass:
     from pod to pod. These are the wide filters and the relative scores; they are not in the sum.
     """
 
-    def __init__(
-        self,
-        profile: Profile,
-        pod: Pod,
-        cluster: Cluster,
-        statistics: Statistics,
-        answers: Answers,
-        asks: Asks,
-    ) -> None:
-        self.profile = profile
-        self._statistics = statistics
-        self._cluster = cluster
-        self.nodes = nodes = cluster.nodes
+    def __init__(self, answers: Answers, pod: Pod, asks: Asks) -> None:
+        self.profile = profile = answers.profile
+        self.nodes = nodes = answers.nodes
         self._answers = answers
         #: The pod that was decided last, and what plugins are asked about it.
         self.pod, self.asks = pod, asks
@@ -70,22 +61,25 @@ class PodClass:
         self.last_row: int | None = None
         # Why such pods fit nowhere; None if that is not known.
         self._failure: Failure | None = None
-        #: Where in the log of changes the answers are up to date.
-        self.reader = LogReader(cluster.changes)
         self._labels_version = nodes.labels_version
         #: The answers of all filters, and of pre-filters without a filter, in their order.
         self._filters: list[FilterAnswer] = []
         self._pre_filtered: PreFiltered | None = None
         with PointTimer(profile.observer, FILTER, profile.name):
             self._find_filters()
-        self.relative = RelativeScores(profile, cluster)
+        self.relative = RelativeScores(profile, answers.cluster)
         with PointTimer(profile.observer, SCORE, profile.name):
             self._columns = list(self._find_columns())
         narrow = [each for each in self._filters if not self._is_apart(each)]
         self.ranking = Ranking(
             [answers.empty_rows, *narrow], self._columns, nodes.count(nodes.everything)
         )
-        self._note_kinds()
+        #: All answers, brought up to date together.
+        self.views = RowViews(answers.cluster.changes, self._list_answers())
+        # How often answers had been renewed when they were looked at: those of all classes, and
+        # those of this one.
+        self._renewals = self._stamp = 0
+        self._look()
         self._tell_observer()
 
     def close(self) -> None:
@@ -96,26 +90,37 @@ class PodClass:
     # Asking
 
     def _find_filters(self) -> None:
-        profile, find = self.profile, self._answers.find_filter
-        filters = frozenset[Plugin](profile.filter)
-        doors = [each for each in profile.pre_filter if each not in filters]
-        for plugin in (*doors, *profile.filter):
-            ask = self.asks.parts.get(plugin)
-            self._filters.append(find(plugin, ask, self.pod, is_filter=plugin in filters))
-        self._look_wide()
+        filters = frozenset[Plugin](self.profile.filter)
+        doors = [each for each in self.profile.pre_filter if each not in filters]
+        self._filters += [
+            self._find(FilterAnswer, plugin) for plugin in (*doors, *self.profile.filter)
+        ]
+
+    def _find(self, kind: type[K], plugin: Plugin) -> K:
+        return self._answers.find(kind, plugin, self.asks.parts.get(plugin), self.pod)
 
     def _find_columns(self) -> Iterator[Column]:
         for plugin, weight in self.profile.score:
             if is_kept(plugin) and plugin not in self.asks.own:
-                ask = self.asks.parts.get(plugin)
-                yield Column(self._answers.find_score(plugin, ask, self.pod), weight)
+                yield Column(self._find(ScoreAnswer, plugin), weight)
             else:
                 self.relative.add(plugin, weight, self.pod)
 
-    def _look_wide(self) -> None:
+    def _look_again(self) -> None:
+        """Looks at the answers again if one was renewed, by another class that shares it maybe."""
+        if self._wide or self._renewals != self._answers.renewals:
+            self._renewals = self._answers.renewals
+            if self._stamp != self._find_stamp():
+                self._look()
+
+    def _find_stamp(self) -> int:
+        """Returns a number that grows if an answer is renewed, or one that is not summed moves."""
+        moved = sum([each.version for each in self._wide])
+        return moved + sum([each.renewals for each in self._list_answers()])
+
+    def _look(self) -> None:
         """Notes which wide filters have a say on the pod at hand, and which reject some row."""
-        #: What filters had prepared then.
-        self._prepared: dict[KeptAnswer[Any], Any] = {each: each.prepared for each in self._filters}
+        self.views.put(self._list_answers())
         wide = [each for each in self._filters if self._is_apart(each) and each.has_say]
         self._wide = wide
         counts = [each.count_rejected() for each in wide]
@@ -124,29 +129,14 @@ class PodClass:
         #: Whether a wide filter rejects every row.
         self.fits_nowhere = any(0 < count == len(wide[0].values) for count in counts)
         self._pre_filtered = None
+        self._renewals, self._stamp = self._answers.renewals, self._find_stamp()
 
     def _is_apart(self, answer: FilterAnswer) -> bool:
         """Whether an answer is not in the sum, because it is another one for each pod."""
         return answer.is_wide or answer.plugin in self.asks.own
 
-    def _note_kinds(self) -> None:
-        self._answers_version = self._answers.version
-        self._failure = None
-        #: The answers that changes of some kinds may alter.
-        self._by_union: dict[int, Sequence[KeptAnswer[Any]]] = {}
-
-    def _find_readers(self, union: int) -> Sequence[KeptAnswer[Any]]:
-        if self._answers_version != self._answers.version:
-            self._note_kinds()
-        readers = self._by_union.get(union)
-        if readers is None:
-            columns = [each.answer for each in self._columns]
-            asked: list[KeptAnswer[Any]] = [*self._filters, *columns]
-            # A node that comes or goes concerns everyone.
-            everyone = union & _MEMBERSHIP
-            readers = [each for each in asked if everyone or each.kinds & union]
-            self._by_union[union] = readers
-        return readers
+    def _list_answers(self) -> list[KeptAnswer[Any]]:
+        return [*self._filters, *(each.answer for each in self._columns)]
 
     def _tell_observer(self) -> None:
         observer, name = self.profile.observer, self.profile.name
@@ -158,7 +148,8 @@ class PodClass:
     def size(self) -> int:
         """Returns how many bytes the class takes, at most, if no answer is shared."""
         per_row = _ROW_BYTES + _FILTER_BYTES * len(self._filters)
-        per_row += _SCORE_BYTES * len(self._columns) + _WIDE_BYTES * len(self._wide)
+        per_row += _SCORE_BYTES * len(self._columns)
+        per_row += _WIDE_BYTES * sum(each.is_wide for each in self._filters)
         return _BYTES + per_row * self.ranking.size
 
     # Refreshing
@@ -170,18 +161,13 @@ class PodClass:
         use or may have changed.
         """
         self.pod = pod
-        unlike: Sequence[Plugin] = ()
-        if asks is not self.asks:
-            unlike = self._turn_to(asks)
+        unlike = self._turn_to(asks) if asks is not self.asks else ()
         if self._labels_version != self.nodes.labels_version:
             self._labels_version = self.nodes.labels_version
-            for each in self._find_readers(_MEMBERSHIP):
+            for each in self._list_answers():
                 each.meet(pod)
-            self._look_wide()
-        changed = self.reader.read()
-        if changed is None:
-            self._statistics.flushes[Flush.BEHIND] += 1
-            changed = EVERYTHING
+        self._look_again()
+        changed = self.views.read()
         union = changed.union
         if union:
             self._take(changed, pod)
@@ -194,38 +180,31 @@ class PodClass:
         unlike = [plugin for plugin, ask in asks.own.items() if ask != before.own.get(plugin)]
         for at, answer in enumerate(self._filters):
             if answer.plugin in unlike:
-                ask = asks.own[answer.plugin]
-                self._filters[at] = self._answers.find_filter(answer.plugin, ask, self.pod)
-        self._note_kinds()
-        self._look_wide()
+                self._filters[at] = self._find(FilterAnswer, answer.plugin)
+        self._look()
         return unlike
 
     def _take(self, changed: Changed, pod: Pod) -> None:
-        # Another class may have brought answers up to date before, and with them what they watch.
-        has_turned = self._answers_version != self._answers.version
+        if changed is EVERYTHING:
+            self._answers.statistics.flushes[Flush.BEHIND] += 1
         if self._failure is not None and changed.union & self._failure.watch:
             self._failure.forget_remedies()
-        for answer in self._find_readers(changed.union):
+        for answer in self.views.find_altered(changed.union):
             answer.asker = pod
             answer.take(changed)
-            known = self._prepared.get(answer, answer.prepared)
-            if answer.prepared is not known or answer in self._wide:
-                has_turned = True
         if changed.union & _MEMBERSHIP:
             self._answers.empty_rows.current()
-            has_turned = True
-        if is_checked(self._cluster.changes.generation):
+            self._failure = None
+        if is_checked(self._answers.cluster.changes.generation):
             self._check()
-            has_turned = True
-        if has_turned:
-            self._look_wide()
+        self._look_again()
 
     def _check(self) -> None:
         """Compares what plugins have said row by row with what they say of all rows now.
 
         A plugin that reads more than it declares is asked about all rows from now on.
         """
-        for each in self._find_readers(_MEMBERSHIP):
+        for each in self._list_answers():
             each.asker = self.pod
             if not each.check() and each.plugin not in self._answers.widened:
                 self._answers.widened.add(each.plugin)
@@ -233,11 +212,6 @@ class PodClass:
                 each.renew()
 
     # What such pods are like
-
-    @property
-    def has_own_totals(self) -> bool:
-        """Returns whether the total of a row depends on no other rows."""
-        return not self.relative.has_active
 
     @property
     def is_narrow(self) -> bool:
@@ -265,10 +239,6 @@ class PodClass:
             known = self._pre_filtered = PreFiltered(prepared, frozenset(skipped))
         return known
 
-    def count_wide(self) -> int:
-        """Returns how many wide filters have a say on the pod at hand."""
-        return len(self._wide)
-
     def prepare_for(self, pod: Pod) -> PreFiltered:
         """Returns what is prepared for a pod of the class, which may have volumes of its own.
 
@@ -285,21 +255,25 @@ class PodClass:
 
     # Where they fit
 
-    @property
-    def is_rejected(self) -> bool:
-        """Returns whether a wide filter rejects some row."""
-        return bool(self._rejecting)
-
-    def list_feasible(self, among: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
-        """Returns the rows where such a pod fits, or those of some, without nominated pods."""
+    def list_feasible(self, pod: Pod, among: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+        """Returns the rows where a pod fits, or those of some, with regard to nominated pods."""
         rejections = [each.values for each in self._rejecting]
         if among is None and not rejections:
-            return self.ranking.list_fitting()
-        fits: Mask = self.keys > 0 if among is None else self.keys[among] > 0
-        for rejected in rejections:
-            fits &= ~(rejected if among is None else rejected[among])
-        rows = fits.nonzero()[0]
-        return rows if among is None else among[rows]
+            rows = self.ranking.list_fitting()
+        else:
+            fits: Mask = self.keys > 0 if among is None else self.keys[among] > 0
+            for rejected in rejections:
+                fits &= ~(rejected if among is None else rejected[among])
+            rows = fits.nonzero()[0] if among is None else among[fits]
+        return self._without_crowded(pod, rows) if self.nodes.nominations.are_there else rows
+
+    def _without_crowded(self, pod: Pod, feasible: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Returns the feasible rows where the pod also fits beside the pods nominated to them."""
+        prepared = self.prepare_for(pod)
+        crowded = find_refused_by_nominated(self.profile, pod, prepared, self.nodes, feasible)
+        refused = np.zeros(len(self.nodes.alive), np.bool_)
+        refused[crowded] = True
+        return feasible[~refused[feasible]]
 
     def fits(self, row: int) -> bool:
         """Returns whether such a pod fits on a node, without nominated pods."""
@@ -323,15 +297,26 @@ class PodClass:
 
     # The best row
 
-    def rank(self, turns: Turns) -> None:
-        """Makes sure that rows are ranked by the present answers, in a visit order."""
-        self.ranking.sum(turns)
+    def rank(self, start: int) -> None:
+        """Ranks the rows by the present answers, equals in the visit order from a start."""
+        self.ranking.sum(self._answers.find_turns(start))
 
-    def best(self) -> int | None:
-        """Returns the best row, if the sum alone says where such pods fit and which is the best."""
-        return self.ranking.best()
+    def choose(self, pod: Pod, window: Window) -> tuple[bool, int | None]:
+        """Returns whether the sum alone says which row is the best, and that row, if any."""
+        if self.fits_nowhere:
+            return False, None
+        self.rank(window.start)
+        is_ranked = not self.relative.has_active and not self.nodes.nominations.are_there
+        is_ranked = is_ranked and not self._rejecting
+        if is_ranked and window.rows is None:
+            return is_ranked, self.ranking.best()
+        feasible = self.list_feasible(pod, window.rows)
+        if len(feasible) <= 1:
+            return is_ranked, feasible.item(0) if len(feasible) else None
+        with PointTimer(self.profile.observer, SCORE, self.profile.name):
+            return is_ranked, self._best_of(pod, feasible)
 
-    def best_of(self, pod: Pod, feasible: NDArray[np.intp]) -> int:
+    def _best_of(self, pod: Pod, feasible: NDArray[np.intp]) -> int:
         """Returns the best of some rows where the pod fits, of which there are at least two."""
         added = None
         if self.relative.has_active:

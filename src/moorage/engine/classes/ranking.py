@@ -13,27 +13,7 @@ from moorage.cluster.row_view import RowView
 from moorage.framework.calls import ask_normalize
 from moorage.framework.plugin import MAX_SCORE, Scores
 
-from .answers import ScoreAnswer, Unserved
-
-# Each filter that rejects a row takes so much off its key. All keys of rows that fit are smaller,
-# and all filters together still fit 64 bits.
-_REJECTED = 2**57
-_MOST_FILTERS = 31
-
-
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """The visit order from a start: the turn of each row."""
-
-    start: int
-    of_row: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, order: NDArray[np.intp], rows: int, start: int) -> Turns:
-        """Makes it from the rows in visit order and the number of all rows."""
-        of_row = np.zeros(rows, np.intp)
-        of_row[np.roll(order, -start)] = np.arange(len(order))
-        return cls(start, of_row)
+from .answers import ScoreAnswer, Turns, Unserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +55,7 @@ class _Rejections(_Follower):
     def move(self, row: int, before: Any, after: Any) -> None:
         ranking = self.ranking
         if ranking.is_summed:
-            ranking.keys[row] += _REJECTED if before else -_REJECTED
+            ranking.keys[row] += ranking.rejected if before else -ranking.rejected
             ranking.fitting = None
             # What scores are normalised by may have come or gone with the row.
             ranking.is_summed = not ranking.is_uneven
@@ -106,8 +86,9 @@ class Ranking:
         self.fitting: NDArray[np.intp] | None = None
         self.turns: Turns | None = None
         self._following: list[tuple[RowView[Any], _Follower]] = []
-        if len(filters) > _MOST_FILTERS:
-            raise Unserved
+        #: Each filter that rejects a row takes so much off its key. All keys of rows that fit are
+        #: smaller, and all filters together still fit 64 bits.
+        self.rejected = np.iinfo(np.int64).max // (len(filters) + 1)
         for view in filters:
             self._follow(view, _Rejections(self, 0))
         for column in columns:
@@ -142,7 +123,7 @@ class Ranking:
         if size != self.size:
             self.size = size
             self.keys = np.zeros(size, np.int64)
-        if (self._largest_total + 1) * size >= _REJECTED:
+        if (self._largest_total + 1) * size >= self.rejected:
             raise Unserved
         keys = self.keys
         np.subtract(size, turns.of_row, out=keys)
@@ -150,7 +131,7 @@ class Ranking:
             if column.answer.is_plain:
                 keys += column.answer.values * (column.weight * size)
         for view in self._filters:
-            keys -= view.values * np.int64(_REJECTED)
+            keys -= view.values * np.int64(self.rejected)
         self.fitting = None
         self.is_summed = True
         self.normal = None

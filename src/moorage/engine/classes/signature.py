@@ -14,10 +14,9 @@ from moorage.framework.calls import SIGNING, ask_sign, ask_skips, sign_plainly
 from moorage.framework.plugin import (
     TEMPLATE,
     UNSIGNABLE,
-    NodeFilter,
-    NodeScore,
     Plugin,
     Sign,
+    find_pod_reads,
 )
 from moorage.framework.plugin_fence import make_plugin_error
 from moorage.framework.pod_trace import PodReads
@@ -365,9 +364,8 @@ class TracedSign(Sign):
 def _signer_of(plugin: Plugin) -> Sign | None:
     if isinstance(plugin, Sign):
         return plugin
-    if isinstance(plugin, NodeFilter | NodeScore) and plugin.pod_reads is not None:
-        return TracedSign(plugin.name, plugin.pod_reads)
-    return None
+    reads = find_pod_reads(plugin)
+    return None if reads is None else TracedSign(plugin.name, reads)
 
 
 def _is_apart(plugin: Plugin, profile: Profile) -> bool:

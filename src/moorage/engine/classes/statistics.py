@@ -38,14 +38,8 @@ _REUSES = (DecisionPath.BATCH, DecisionPath.COLUMNS, DecisionPath.FAILURE)
 class Flush(StrEnum):
     """Why kept answers had to be found anew, or were dropped."""
 
-    MEMBERSHIP = "nodes_changed"
     BEHIND = "log_trimmed"
-    #: A change that a plugin reads reaches all rows.
-    EVERYWHERE = "cluster_changed"
-    #: A plugin may have begun or ceased to skip, reject or narrow pods as a whole.
-    SKIPPING = "plugin_skips_otherwise"
-    #: A selector began to read a label of the pod that was asked about.
-    LABELS = "label_read"
+    #: Another change than that of the class's own pods, while answers outlast only these.
     INTERRUPTED = "interrupted"
     FULL = "cache_full"
     UNUSED = "unused"

@@ -8,8 +8,6 @@ from typing import cast
 import msgspec
 import numpy as np
 
-from moorage.cluster.changes import Change
-from moorage.cluster.row_view import LogReader
 from moorage.engine import budget, diagnosis
 from moorage.engine.cycle import Found, conclude
 from moorage.engine.decider import Decider
@@ -48,10 +46,8 @@ from .suggestions import (
 
 replace = msgspec.structs.replace
 
-# So often an explanation in steps begins anew; then it is made at once.
+# So often an explanation in steps begins again; then it is made at once.
 _MOST_BEGINNINGS = 3
-
-_MEMBERSHIP = int(Change.MEMBERSHIP)
 
 
 class NoSuchNode(LookupError):
@@ -69,11 +65,11 @@ def explain(decider: Decider, pod: Pod, node: str = "") -> Explanation:
 def explain_in_steps(decider: Decider, pod: Pod, node: str = "") -> Steps[Explanation]:
     """Explains in steps, between decisions.
 
-    It begins anew when nodes come or go, but not without end.
+    It begins again when nodes come or go, but not without end.
     """
-    log = decider.cluster.changes
+    nodes = decider.cluster.nodes
     for _ in range(_MOST_BEGINNINGS):
-        reader = LogReader(log)
+        order = nodes.order
         steps = _explain(decider, pod, node)
         while True:
             try:
@@ -81,8 +77,7 @@ def explain_in_steps(decider: Decider, pod: Pod, node: str = "") -> Steps[Explan
             except StopIteration as end:
                 return cast(Explanation, end.value)
             yield
-            changed = reader.read()
-            if changed is None or changed.everywhere & _MEMBERSHIP:
+            if nodes.order is not order:
                 break
     return explain(decider, pod, node)
 

@@ -20,6 +20,13 @@ State = Literal["fits", "pending", "preempting", "gated", "terminating", "foreig
 Effect = Literal["fits", "evicts", "none"]
 
 
+_STATES = {
+    "gated": "is held back",
+    "terminating": "is being deleted",
+    "error": "cannot be decided",
+}
+
+
 class ExplanationPart(msgspec.Struct, frozen=True, rename="camel"):
     """A part of an answer for people; it is written in camelCase, with every field."""
 
@@ -158,7 +165,13 @@ class Explanation(ExplanationPart, frozen=True):
                 return f"pod {self.pod} runs on {runs_on}, and would again: {nodes}"
             case "fits":
                 return f"pod {self.pod}{there} would go to {chosen}: {nodes}"
-            case "pending" | "preempting":
+            case "pending":
                 return f"pod {self.pod}{there} fits no node of {self.node_count}"
+            case "preempting":
+                without = "without evicting others"
+                return f"pod {self.pod}{there} fits no node of {self.node_count} {without}"
+            case "foreign":
+                owner = f"belongs to another scheduler (schedulerName: {self.scheduler})"
+                return f"pod {self.pod}{there} {owner}"
             case state:
-                return f"pod {self.pod}{there} is not decided about: {state}"
+                return f"pod {self.pod}{there} {_STATES[state]}"

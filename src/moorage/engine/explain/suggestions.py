@@ -14,7 +14,7 @@ import numpy as np
 from moorage.framework.advice import MOST_EDITS, Advice, Advise, AdviseEviction
 from moorage.framework.attempt import Failed
 from moorage.framework.calls import ask_advice, ask_eviction_advice
-from moorage.framework.edits import AnyEdit, LowerRequest, RecoverNodes, Uncordon
+from moorage.framework.edits import AnyEdit, LowerRequest, RecoverNodes, SetNodeSelector, Uncordon
 from moorage.framework.plugin import PreFilter
 from moorage.framework.plugin_fence import PluginFence
 from moorage.framework.status import PluginError
@@ -42,6 +42,9 @@ _HOPELESS: Mapping[str, Any] = {
     "count": 0,
     "nodes": (),
 }
+
+# What is no change of the pod, but has to happen: it is not tried.
+_INSTRUCTIONS = ("node-size", "claims")
 
 Pattern = tuple[tuple[str, ...], RowNumbers]
 
@@ -81,13 +84,18 @@ def make_suggestions(
 def rank_suggestions(case: Case, found: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
     """Returns the suggestions that say something new: small changes first, then the most helpful.
 
-    Of one kind the smallest change comes first.
+    What the owner of the pod or of the cluster can do comes first, and what hurts others last. Of
+    one kind the smallest change comes first.
     """
     suggestions = tuple(found)
 
     def near(each: Suggestion) -> tuple[int, ...]:
-        is_far, evicts = _is_far(case, each.edits), each.effect == "evicts"
-        return not each.count, is_far, evicts, len(each.edits)
+        is_instruction, evicts = each.kind in _INSTRUCTIONS, each.effect == "evicts"
+        useless = not each.count and not is_instruction
+        distance = 1 if is_instruction else 2 * _is_far(case, each.edits)
+        # A label that was mistyped is corrected, where others are given up.
+        gives_up = not any(isinstance(edit, SetNodeSelector) for edit in each.edits)
+        return useless, evicts, distance, gives_up, len(each.edits)
 
     most: Counter[tuple[object, ...]] = Counter()
     for each in suggestions:

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from moorage.cluster import BareNodes, Cluster, Nodes
-from moorage.cluster.row_view import LogReader
 from moorage.engine.classes.classes import Classes
 from moorage.engine.classes.pod_class import PodClass
 from moorage.engine.cycle import (
@@ -50,7 +49,9 @@ class PodSurvey:
         self.profile = profile
         self.pod = pod
         self.nodes: Nodes = cluster.nodes
-        self._log = LogReader(cluster.changes)
+        self._log = cluster.changes
+        # The state of the cluster that was looked at last.
+        self._generation = self._log.generation
         self._classes = classes
         self._window = window
         self._kept: PodClass | None = None
@@ -134,7 +135,7 @@ class PodSurvey:
     @property
     def is_current(self) -> bool:
         """Whether nothing has changed since."""
-        return self._log.is_current
+        return self._generation == self._log.generation
 
     def find_fitting(self, names: Sequence[str]) -> Rows:
         """Returns the rows of those nodes that still take the pod, in the same order."""
@@ -167,7 +168,7 @@ class PodSurvey:
         """Notes the state of the cluster that is looked at now."""
         if not self.is_current:
             self.filtered = None
-            self._log.skip()
+            self._generation = self._log.generation
 
     # Scores
 

@@ -28,6 +28,7 @@ from .rule_edits import (
     DropPodTerm,
     RaiseMaxSkew,
     SetCoexistPolicy,
+    SetNodeSelector,
     SoftenSpread,
 )
 
@@ -53,6 +54,7 @@ __all__ = [
     "SetAnnotation",
     "SetCoexistPolicy",
     "SetLabel",
+    "SetNodeSelector",
     "SetScheduler",
     "SoftenSpread",
     "Uncordon",
@@ -63,6 +65,7 @@ __all__ = [
 AnyEdit = (
     AddToleration
     | LowerRequest
+    | SetNodeSelector
     | DropNodeSelector
     | DropNodeRequirement
     | DropNodeName

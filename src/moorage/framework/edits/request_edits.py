@@ -10,7 +10,7 @@ from moorage.objects.container import Container, Resources
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
 from moorage.objects.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT, Quantity
-from moorage.objects.resources import CPU, format_amount
+from moorage.objects.resources import CPU, describe_amount
 
 from .edit import Edit
 
@@ -23,7 +23,8 @@ class LowerRequest(Edit, frozen=True):
 
     @property
     def text(self) -> str:
-        return f"it asked for {format_amount(self.resource, self.by)} less {self.resource}"
+        amount = describe_amount(self.resource, self.by, up=True)
+        return f"it asked for {amount} less {self.resource}"
 
     def apply(self, pod: Pod) -> Pod:
         return replace(pod, spec=_lower_request(pod.spec, self.resource, self.by))

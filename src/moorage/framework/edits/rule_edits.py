@@ -59,6 +59,26 @@ class DropNodeSelector(Edit, frozen=True):
         return with_spec(pod, node_selector=kept or None)
 
 
+class SetNodeSelector(Edit, frozen=True):
+    """Replaces a label of the pod's node selector by a similar one that nodes have."""
+
+    wrong_key: str
+    key: str
+    value: str
+
+    @property
+    def text(self) -> str:
+        return f"it selected {self.key}={self.value}"
+
+    def apply(self, pod: Pod) -> Pod:
+        kept = {
+            key: value
+            for key, value in (pod.spec.node_selector or {}).items()
+            if key != self.wrong_key
+        }
+        return with_spec(pod, node_selector={**kept, self.key: self.value})
+
+
 class DropNodeRequirement(Edit, frozen=True):
     """Removes one expression of a term of required node affinity."""
 

@@ -20,8 +20,6 @@ from .counted_args import CountedPool, CountedResource
 class CountingPlugin(Sign):
     """Compares what pods ask for with what is left of things that a configuration counts."""
 
-    is_steady = True
-
     def __init__(
         self,
         settings: Iterable[CountedResource | CountedPool],

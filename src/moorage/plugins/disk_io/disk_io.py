@@ -97,7 +97,6 @@ class DiskIO(
     Args = DiskIOArgs
     reads = Change.EXTENDED
     scope = Scope.ROW
-    is_steady = True
     signs = SignedParts(annotations=frozenset((READ, WRITE, BLOCK_SIZE)))
     reduces = Reduction.NOTHING
 

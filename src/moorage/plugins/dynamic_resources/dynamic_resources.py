@@ -93,7 +93,14 @@ class DynamicResources(
 
     name = PLUGIN
     Args = DynamicResourcesArgs
-    reads = Change.SLICES | Change.CLAIMS | Change.CLASSES | Change.LABELS | Change.ALLOCATABLE
+    reads = (
+        Change.SLICES
+        | Change.CLAIMS
+        | Change.CLASSES
+        | Change.LABELS
+        | Change.ALLOCATABLE
+        | Change.MEMBERSHIP
+    )
     writes = Change.CLAIMS
     # A change of what many nodes share is recorded as a change of all rows.
     scope = Scope.ROW
@@ -104,7 +111,7 @@ class DynamicResources(
     ) -> None:
         self._args = args or DynamicResourcesArgs()
         if self._args.preempt_devices:
-            # Whose claims are released is looked up anew for each pod.
+            # Pods that leave free their devices.
             self.reads = type(self).reads | Change.PODS | Change.NOMINATED
         gates = gates or FeatureGates()
         self._version = gates.version
@@ -147,12 +154,8 @@ class DynamicResources(
     def skips(self, pod: Pod) -> bool:
         return not may_claim(pod)
 
-    def turns_with(self, pod: Pod) -> Change:
-        # Pods have equal signatures only if their claims exist and nothing is decided about them.
-        return Change.CLASSES
-
     def watch(self, pod: Pod, nodes: View) -> Change:
-        return type(self).reads if self._may_claim(pod, nodes) else Change.CLASSES
+        return self.reads if self._may_claim(pod, nodes) else Change.CLASSES
 
     def reserves_for(self, pod: Pod, nodes: View) -> bool:
         return self._may_claim(pod, nodes)
@@ -215,11 +218,6 @@ class DynamicResources(
         if outcome.found is AllocationFound.ERROR:
             return Rescore.UNKNOWN
         return Rescore.UPDATED if outcome.found is AllocationFound.DEVICES else Rescore.INFEASIBLE
-
-    def sees(self, prepared: PreparedClaims, nodes: View) -> Change:
-        # Devices belong to claims. A pod that comes or goes changes nothing by itself, unless its
-        # claims are to release their devices.
-        return Change.CLAIMS if self._args.preempt_devices else Change.NONE
 
     def post_filter(self, pod: Pod, failed: Failed, nodes: View, profile: Profile) -> NoRemedy:
         # If an earlier plugin ended the pre-filters, kube-scheduler does not find the state of this

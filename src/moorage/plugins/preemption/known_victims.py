@@ -1,25 +1,26 @@
-"""Knows the victims on each node for like pods: found once, kept until something changes.
+"""Keeps the victims on each node for identical pods, until something changes there.
 
-Many like pods may need victims at once. The effect of evictions on a node depends on that node
-alone, as long as the filters see other pods only by counts. So each of the pods looks anew only at
-nodes that changed, and chooses among all as if it had looked at them itself.
+Many identical pods may need victims at once. The effect of evictions on a node depends on that node
+alone, as long as the filters see other pods only by counts. So each of the pods looks only at nodes
+that changed, and chooses among all as if it had looked at them itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
+from itertools import count
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, View
 from moorage.cluster.pods import PodTable
-from moorage.cluster.row_view import LogReader
+from moorage.cluster.row_view import RowView
 from moorage.cluster.what_if import predict_facts_with_pods
-from moorage.framework.calls import ask_recheck, ask_to_share
-from moorage.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign
+from moorage.framework.calls import ask_recheck, ask_to_share, ask_watch
+from moorage.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign, reads_figures
 from moorage.framework.points import active_filters
 from moorage.framework.profile import Profile, once_per_profile
 from moorage.objects.pod import Pod
@@ -34,96 +35,56 @@ _ALWAYS = Change.PODS | Change.REQUESTED | Change.NOMINATED | Change.MEMBERSHIP 
 # For so many kinds of pods the victims are kept, at some fifty bytes per node.
 _MOST_KINDS = 8
 
-# Whether evicting helps on a row.
-_UNKNOWN, _HELPS_NOT, _HELPS = 0, 1, 2
-
-# Rows that are looked at together, at the least.
-_AT_ONCE = 64
-
-# So many times as many rows are looked at first as seem to be enough.
-_SURPLUS = 1.25
-
 # So few rows are looked at in plain numbers first. Mostly they are kept for pods like this one.
 _ROW_BY_ROW = 4
 
 
-class VictimPlace(msgspec.Struct, frozen=True, eq=False):
-    """Where the victims of a row are: at a position of what was found together."""
-
-    found: Candidates
-    at: int
-
-
 class VictimColumns:
-    """The effect of evictions on each row, for like pods."""
+    """The effect of evictions on each row, for identical pods."""
 
     def __init__(self, spec: PodSpec, reads: Change) -> None:
         # Its identity is part of the key, so that it has to stay alive.
         self._spec = spec
         self._reads = int(reads | _ALWAYS)
-        self._reader: LogReader | None = None
-        self._table: PodTable | None = None
-        self._restarts = 0
-        #: On which share of the rows evicting helped when a pod last looked.
-        self._share = 1.0
-        self._forget_all(0)
+        self._of: tuple[NDArray[np.intp], PodTable] | None = None
 
     def candidates(self, run: DryRun, rows: NDArray[np.intp], wanted: int) -> Candidates:
         """Returns the same as `DryRun.candidates`, without counted reasons."""
         self._catch_up(run.nodes)
-        looked_at = max(int(wanted * _SURPLUS / self._share), _AT_ONCE)
+        # On rows that are kept for other pods, evicting does not help.
+        looked_at = wanted + wanted // 4
         while True:
-            some = rows[:looked_at]
-            helping = self._find_helping(run, some, rows[looked_at:])
-            if len(helping) >= wanted or len(some) == len(rows):
-                self._share = max(len(helping), 1) / max(len(some), 1)
-                found = self._gather(helping)
-                enough = found.enough(wanted)
-                if enough is not None:
-                    return found.first(enough)
-                if len(some) == len(rows):
-                    return found
-            looked_at += looked_at + _AT_ONCE
+            helping = self._find_helping(run, rows[:looked_at])
+            found = Candidates(helping, helping, self._weights, partial(self._name, helping))
+            enough = found.enough(wanted)
+            if enough is not None:
+                return found.first(enough)
+            if looked_at >= len(rows):
+                return found
+            looked_at *= 2
 
-    def _find_helping(
-        self, run: DryRun, some: NDArray[np.intp], further: NDArray[np.intp]
-    ) -> NDArray[np.intp]:
-        """Returns those of some rows on which evicting helps; `further` ones may come next."""
-        states = self._states.take(some)
-        if np.count_nonzero(states) < len(some):
-            self._learn(run, self._list_unknown(some[states == _UNKNOWN], further))
-            states = self._states.take(some)
-        return some[states == _HELPS]
+    def _find_helping(self, run: DryRun, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Returns those of some rows on which evicting helps."""
+        versions = self._find_versions(rows)
+        unknown = self._known.take(rows) != versions
+        if unknown.any():
+            self._learn(run, rows[unknown])
+            self._known[rows] = versions
+        return rows[self._helps.take(rows)]
 
-    def _list_unknown(
-        self, unknown: NDArray[np.intp], further: NDArray[np.intp]
-    ) -> NDArray[np.intp]:
-        """Returns unknown rows that have to be looked at, and further ones, if they are many.
-
-        Like pods begin elsewhere, and a look at many rows costs little more than one at few. No
-        more further rows are looked at than are known, so that a few pods do not pay for all.
-        """
-        if len(unknown) <= _ROW_BY_ROW:
-            return unknown
-        further = further[self._states.take(further) == _UNKNOWN]
-        return np.concatenate((unknown, further[: np.count_nonzero(self._states)]))
-
-    def _gather(self, rows: NDArray[np.intp]) -> Candidates:
-        return Candidates(rows, rows, self._weights, lambda at: self._name(rows.item(at)))
-
-    def _name(self, row: int) -> tuple[Pod, ...]:
-        place = self._places[row]
-        return place.found.victims(place.at)
+    def _name(self, rows: NDArray[np.intp], at: int) -> tuple[Pod, ...]:
+        found, place = self._places[rows.item(at)]
+        return found.victims(place)
 
     def _learn(self, run: DryRun, rows: NDArray[np.intp]) -> None:
         found = self._find_candidates(run, rows)
-        self._states[rows] = _HELPS_NOT
+        self._helps[rows] = False
         if found is None:
             return
-        self._states[found.rows] = _HELPS
+        self._helps[found.rows] = True
         self._weights.put(found.rows, found.columns)
         for at, row in enumerate(found.rows.tolist()):
-            self._places[row] = VictimPlace(found, at)
+            self._places[row] = found, at
 
     def _find_candidates(self, run: DryRun, rows: NDArray[np.intp]) -> Candidates | None:
         """Returns those of some rows on which evicting helps; None if it helps on none."""
@@ -136,33 +97,31 @@ class VictimColumns:
         return CountsDryRun(run, lesser).candidates() if len(lesser.rows) else None
 
     def _catch_up(self, nodes: View) -> None:
-        """Forgets what changed since the last time."""
-        table = nodes.pod_table()
-        assert nodes.changes is not None, "what-if rows have no log"
-        changed = None if self._reader is None else self._reader.read()
-        restarted = table.restarted_since(self._restarts) if table is self._table else None
-        size = len(nodes.alive)
-        if (
-            changed is None
-            or restarted is None
-            or changed.everywhere & self._reads
-            or size != self._size
-        ):
-            self._reader = LogReader(nodes.changes)
-            self._forget_all(size)
-        else:
-            # Mostly it is the row where the pod before evicts others.
-            for row in (*changed.rows, *restarted):
-                self._states[row] = _UNKNOWN
-        self._table, self._restarts = table, table.restarts
+        """Finds which rows have changed since they were looked at."""
+        order, table = nodes.order, nodes.pod_table()
+        if self._of is None or self._of[0] is not order or self._of[1] is not table:
+            self._of = order, table
+            self._forget_all(nodes)
+        self._changes.current()
+        self._restarts = table.count_restarts(len(self._known))
 
-    def _forget_all(self, size: int) -> None:
-        self._size = size
-        #: Per row what is known.
-        self._states = np.full(size, _UNKNOWN, np.int8)
+    def _find_versions(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Returns numbers of rows that grow with each change."""
+        versions: NDArray[np.int64] = self._changes.values.take(rows) + self._restarts.take(rows)
+        return versions
+
+    def _forget_all(self, nodes: View) -> None:
+        size, turns = nodes.count(nodes.everything), count(1)
+        self._changes = RowView(
+            nodes, self._reads, lambda rows: np.full(nodes.count(rows), next(turns))
+        )
+        #: Per row, its version when it was looked at, and whether evicting helps there.
+        self._known = np.zeros(size, np.int64)
+        self._helps = np.zeros(size, np.bool_)
         #: The row is the place.
         self._weights = VictimWeights.nothing(size)
-        self._places: dict[int, VictimPlace] = {}
+        #: Per row where evicting helps, what was found together, and its position there.
+        self._places: dict[int, tuple[Candidates, int]] = {}
 
 
 class KnownVictims:
@@ -242,7 +201,9 @@ def find_hopeful(run: DryRun, rows: Sequence[int]) -> list[int]:
     Pods that are nominated to a row take their room there. Only filters that read nothing but
     figures are asked, so a returned row may still have no room.
     """
-    asked = [each for each in run.counting if each.reads_figures_only]
+    asked = [
+        each for each in run.counting if reads_figures(each, ask_watch(each, run.pod, run.nodes))
+    ]
     return [row for row in rows if _is_hopeful(run, row, asked)]
 
 

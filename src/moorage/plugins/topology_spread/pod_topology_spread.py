@@ -17,7 +17,6 @@ from moorage.framework.plugin import (
     MAX_SCORE,
     UNSIGNABLE,
     Filter,
-    Levels,
     PreFilter,
     PreScore,
     Reduction,
@@ -217,9 +216,6 @@ class PodTopologySpread(
 
     def score(self, prepared: Costs, nodes: View, rows: Rows) -> Scores:
         return prepared.on(rows)
-
-    def find_levels(self, prepared: Costs, nodes: View) -> Levels | None:
-        return prepared.find_levels()
 
     def normalize(self, prepared: Costs, scores: Scores) -> Scores:
         highest = int(scores.max(initial=0))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from moorage.cluster import Mask, PodMatch, Rows, Tally, View
 from moorage.cluster.arrays import freeze
 from moorage.cluster.labels import ABSENT, LabelColumn
-from moorage.framework.plugin import Levels, Scores
+from moorage.framework.plugin import Levelled, Levels, Scores
 from moorage.objects.node import HOSTNAME
 from moorage.objects.pod import Pod
 
@@ -46,7 +46,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(Levelled):
     """The costs of all soft constraints of a pod, and the compared rows; None means every node.
 
     They are valid until a pod comes or goes.

@@ -63,9 +63,9 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         return cls(requires_drivers=gates["VolumeLimitScaling"])
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:
-        volumes = self.pre_filter(pod, nodes)
-        if volumes is None:
+        if not _uses_drivers(pod):
             return None
+        volumes = nodes.storage.facts.find(pod, _find_volumes)
         use = nodes.volume_use.volumes
         # Volumes of one driver that no pod uses yet are interchangeable.
         by_driver = [
@@ -75,16 +75,18 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         return frozenset(by_driver), volumes.missing, volumes.problem
 
     def watch(self, pod: Pod, nodes: View) -> Change:
-        return self.reads if pod.spec.claiming or pod.spec.migratable else Change.NONE
-
-    def turns_with(self, pod: Pod) -> Change:
-        # It rejects no pod for all nodes, and the template alone decides whether it skips a pod.
-        return Change.NONE
+        return self.reads if _uses_drivers(pod) else Change.NONE
 
     def pre_filter(self, pod: Pod, nodes: View) -> Volumes | None:
-        if not pod.spec.claiming and not pod.spec.migratable:
+        if not _uses_drivers(pod):
             return None
-        return nodes.storage.facts.find(pod, _find_volumes)
+        volumes = nodes.storage.facts.find(pod, _find_volumes)
+        if self._requires_drivers or volumes.problem or volumes.missing:
+            return volumes
+        limits = nodes.csi_nodes.limits
+        return (
+            volumes if any(limits(driver) is not None for driver, _ in volumes.by_driver) else None
+        )
 
     def filter(self, prepared: Volumes, nodes: View, rows: Rows) -> Verdict:
         if prepared.problem:
@@ -136,12 +138,6 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
                 rest = rest & ~missing
         return found
 
-    def sees(self, prepared: Volumes, nodes: View) -> Change:
-        for driver, _ in prepared.by_driver:
-            if nodes.csi_nodes.limits(driver) is not None:
-                return self.reads
-        return Change.NONE
-
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
             on(Resource.CSI_NODE, Action.ADD),
@@ -178,6 +174,10 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         return any(each is not None and each.driver == old.attacher for each in inline)
 
 
+def _uses_drivers(pod: Pod) -> bool:
+    return bool(pod.spec.claiming or pod.spec.migratable)
+
+
 def _find_volumes(pod: Pod, storage: KnownStorage) -> Volumes:
     for use, key, claim in storage.uses_of(pod):
         if not use.name:
@@ -193,7 +193,7 @@ def _find_volumes(pod: Pod, storage: KnownStorage) -> Volumes:
 
 
 def _may_free_volumes(gone: Pod) -> bool:
-    return gone.has_place and bool(gone.spec.claiming or gone.spec.migratable)
+    return gone.has_place and _uses_drivers(gone)
 
 
 def _find_freed(old: Pod, new: None) -> tuple[()] | None:

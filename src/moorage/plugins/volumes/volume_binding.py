@@ -84,7 +84,7 @@ class VolumeBinding(
     name = "VolumeBinding"
     Args = VolumeBindingArgs
     # Volumes belong to claims. Which pods use a claim does not matter.
-    reads = Change.LABELS | Change.STORAGE
+    reads = Change.LABELS | Change.STORAGE | Change.MEMBERSHIP
     writes = Change.STORAGE
     scope = Scope.CLUSTER
     signs = TEMPLATE

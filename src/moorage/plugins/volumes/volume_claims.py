@@ -137,25 +137,30 @@ class AdviseOnVolumes(Advise[Any]):
         self, pod: Pod, prepared: Any, nodes: View, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         volumes = pod.spec.volumes or ()
-        for volume in volumes[:MOST_GROUPS]:
-            missing = _missing_claim(volume, pod, nodes)
-            if missing:
-                # Creating the claim helps. Where its volume will be is not known yet.
-                yield Advice(f"it fits once claim {missing} exists", kind="volumes")
-                continue
+        awaited = [text for each in volumes if (text := _await_claim(each, pod, nodes))]
+        # That helps. Where the volumes will be is not known yet.
+        yield from (Advice(text, kind="claims") for text in awaited[:MOST_GROUPS])
+        for volume in volumes[:MOST_GROUPS] if not awaited else ():
             problem = f"volume {_describe(volume, pod)} is in the way"
             yield Advice(problem, (DropVolume(volume.name),), kind="volumes")
-        if len(volumes) > 1:
+        if len(volumes) > 1 and not awaited:
             drops = tuple(DropVolume(volume.name) for volume in volumes)
             yield Advice("its volumes are in the way", drops, kind="volumes")
 
 
-def _missing_claim(volume: Volume, pod: Pod, nodes: View) -> str:
-    """Returns the claim of a volume if it does not exist; empty if it exists or is not needed."""
+def _await_claim(volume: Volume, pod: Pod, nodes: View) -> str:
+    """Returns what has to happen to the claim of a volume before the pod is scheduled."""
     if not volume.claims:
         return ""
     key = f"{pod.namespace}/{volume.claim_of(pod.name).name}"
-    return key if nodes.storage.claim(key) is None else ""
+    claim = nodes.storage.claim(key)
+    if claim is None:
+        return f"it waits until claim {key} exists"
+    if claim.volume_name or _waits(claim, nodes.storage):
+        return ""
+    has_class = not claim.class_name or nodes.storage.storage_class(claim.class_name)
+    missing = "" if has_class else f", which asks for the missing storage class {claim.class_name}"
+    return f"it waits until claim {key} is bound{missing}"
 
 
 def _describe(volume: Volume, pod: Pod) -> str:

@@ -19,7 +19,6 @@ from moorage.plugin import (
     Node,
     Pod,
     PreFilter,
-    PreScore,
     Reason,
     Reduction,
     Rejected,
@@ -59,7 +58,7 @@ class HardwareGenerationArgs(Wire, frozen=True):
             yield "nodeLabel", "is required"
 
 
-class HardwareGeneration(PreFilter[int], Filter[int], PreScore[Pod], Score[Pod], Sign):
+class HardwareGeneration(PreFilter[int], Filter[int], Score[Pod], Sign):
     """Compares numbers in a node label, a column at a time."""
 
     name = "HardwareGeneration"
@@ -86,9 +85,6 @@ class HardwareGeneration(PreFilter[int], Filter[int], PreScore[Pod], Score[Pod],
     def filter(self, prepared: int, nodes: View, rows: Rows) -> Verdict:
         generations, known = self._generations(nodes, rows)
         return Verdict((_UNKNOWN, _OLDER), np.stack((~known, known & (generations < prepared))))
-
-    def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Pod | None:
-        return pod if nodes.label(self._label).filled else None
 
     def score(self, prepared: Pod, nodes: View, rows: Rows) -> Scores:
         generations, _ = self._generations(nodes, rows)
