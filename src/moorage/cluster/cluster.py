@@ -19,7 +19,7 @@ from .devices.pools import DEFAULT_READING, SliceReading
 from .extended.contract import HandleRegistry
 from .nodes import Nodes
 from .pod_groups import KnownGroups
-from .state import make_state
+from .state import State
 from .storage.use import USED_STORAGE
 from .storage.writer import OBJECT_CHANGE, StorageWriter
 from .usage import RETOLD, counts_alike, find_retold
@@ -43,7 +43,7 @@ class Cluster:
         links: GroupLinks = NO_LINKS,
         reading: SliceReading = DEFAULT_READING,
     ) -> None:
-        self._state = make_state(handles or HandleRegistry(), links, reading, self._note)
+        self._state = State(handles or HandleRegistry(), links, reading, self._note)
         #: The extended resources that plugins keep for nodes, and the objects that define them.
         self.extended = self._state.extended
         #: The groups of pods. `adopt` does not replace this object.

@@ -44,7 +44,8 @@ _MOST_GIVEN = 1_024
 class Vocabulary(Generic[T]):
     """Codes for the values in use. A code is freed when its last user leaves, and then reused."""
 
-    def __init__(self) -> None:
+    def __init__(self, *always: T) -> None:
+        """The first codes stand for some values as long as it exists, whether used or not."""
         self._codes: dict[T, int] = {}
         self._uses: list[int] = []
         self._free: list[int] = []
@@ -54,6 +55,8 @@ class Vocabulary(Generic[T]):
         self._given: list[int] = []
         self._forgotten = 0
         self._judged: Recent[Callable[[T], int], _Table[T]] | None = None
+        for value in always:
+            self.acquire(value)
 
     def __len__(self) -> int:
         """Returns the number of codes; every code is below it."""

@@ -29,7 +29,7 @@ from .group_result import (
     unschedulable,
 )
 from .member_fits import Look
-from .topology import BestDomain, choose_domain
+from .topology import BestDomain
 from .trial import Trial
 
 #: Decides one member on the nodes of a domain; None means that there are no nodes.
@@ -210,15 +210,11 @@ class GroupCycle(msgspec.Struct, frozen=True):
     def _count_domains(self, domains: Sequence[Domain]) -> BestDomain | None:
         """Counts how many members domains take, and which is best; None if only trying can tell."""
         nodes, profile = self.trial.nodes, self.trial.profile
-        question = topology.ask_about_domains(self.members[0], self.group, profile)
-        counts = count_members(self.members, domains, profile, nodes, question.key, self.look)
+        key, pod = self.group.topology_key, self.members[0]
+        counts = count_members(self.members, domains, profile, nodes, key, self.look)
         if counts is None:
             return None
-        enough = question.find_enough(counts)
-        if not len(enough):
-            return BestDomain(0, 0, 0)
-        best = choose_domain(question, enough, counts, domains, nodes)
-        return BestDomain(best, counts.item(best), len(enough))
+        return topology.choose_domain(pod, self.group, profile, counts, domains, nodes)
 
     def _refuse_all(self, domains: Sequence[Domain]) -> GroupResult | None:
         """Returns the refusal if no domain takes enough members; the first one says why."""

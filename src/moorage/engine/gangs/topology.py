@@ -19,6 +19,8 @@ from .domain_use import measure_fullness
 from .group_result import Domain, GroupResult, GroupStatus, error, unschedulable
 from .key_domains import split_by
 
+Numbers = NDArray[np.int64]
+
 NO_PLACEMENTS = "no feasible placements found"
 
 # What kube-scheduler calls the score of a domain by the number of members that it takes.
@@ -84,17 +86,6 @@ def score_domains(results: Sequence[GroupResult], nodes: Nodes, profile: Profile
         result.scores = {**scores, _MEMBERS: of_members * int(share)}
 
 
-def ask_about_domains(pod: Pod, group: PodGroup, profile: Profile) -> DomainQuestion:
-    """Returns what decides between domains for identical members, none of which has a node."""
-    return DomainQuestion(
-        group.topology_key,
-        pod.spec.scoring_requests,
-        scored_resources(profile),
-        group.min_count,
-        _find_weights(profile),
-    )
-
-
 def _find_weights(profile: Profile) -> tuple[int, int]:
     """Returns the weights of how full a domain is, and of its share of members."""
     weights, counter = profile.placement_weights, find_room_counter(profile)
@@ -109,9 +100,6 @@ def scored_resources(profile: Profile) -> Mapping[str, int]:
     return {} if plugin is None else plugin.scored_resources
 
 
-Numbers = NDArray[np.int64]
-
-
 class BestDomain(NamedTuple):
     """The best domain for a gang, by its position among all domains of its label."""
 
@@ -122,42 +110,30 @@ class BestDomain(NamedTuple):
     feasible: int
 
 
-class DomainQuestion(NamedTuple):
-    """What decides between domains besides their nodes."""
-
-    #: The label of the domains; empty if they have none in common.
-    key: str
-    #: What each member asks for, by resource that is scored, and their weights.
-    asked: Mapping[str, int]
-    resources: Mapping[str, int]
-    #: How many members must have a node: none has one, or its domain would be the only choice.
-    needed: int
-    #: The weights of how full a domain is, and of its share of members.
-    weights: tuple[int, int] = (1, 1)
-
-    def find_enough(self, counts: Numbers) -> NDArray[np.intp]:
-        """Returns the positions of the domains that take enough members."""
-        return np.flatnonzero((counts > 0) & (counts >= self.needed))
-
-
 def choose_domain(
-    question: DomainQuestion,
-    enough: NDArray[np.intp],
+    pod: Pod,
+    group: PodGroup,
+    profile: Profile,
     counts: Numbers,
     domains: Sequence[Domain],
     nodes: Nodes,
-) -> int:
-    """Returns the position of the best of the domains that take enough members.
+) -> BestDomain:
+    """Returns the best of the domains that take enough members, given how many each takes.
 
-    `counts` is how many members each domain takes.
+    The members are identical, and none has a node, or its domain would be the only choice.
     """
-    amounts = [[question.asked.get(name, 0)] for name in question.resources]
+    enough = np.flatnonzero((counts > 0) & (counts >= group.min_count))
+    if not len(enough):
+        return BestDomain(0, 0, 0)
+    resources = scored_resources(profile)
+    amounts = [[pod.spec.scoring_requests.get(name, 0)] for name in resources]
     added = counts * np.array(amounts, np.int64).reshape(len(amounts), 1)
-    fullness = measure_fullness(domains, added, question.resources, nodes, question.key)[enough]
-    shares = share_members(counts[enough])
-    of_fullness, of_members = question.weights
+    fullness = measure_fullness(domains, added, resources, nodes, group.topology_key)[enough]
+    of_fullness, of_members = _find_weights(profile)
+    scores = of_fullness * fullness + of_members * share_members(counts[enough])
     # The first of the best, by name.
-    return int(enough[int((of_fullness * fullness + of_members * shares).argmax())])
+    best = int(enough[int(scores.argmax())])
+    return BestDomain(best, counts.item(best), len(enough))
 
 
 def share_members(counts: Numbers) -> Numbers:
