@@ -234,7 +234,7 @@ FIGURES = (
     Figure(
         "thresholds of engine, cluster, queue",
         70,
-        60,
+        70,
         lambda house: house.find_thresholds(_DECIDING_PACKAGES),
     ),
     Figure("declarations of a plugin", 6, 8, House.find_declarations),

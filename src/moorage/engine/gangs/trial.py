@@ -37,7 +37,7 @@ class Trial:
     #: What is placed by now, by the uid of the pod.
     placements: dict[str, Placement] = field(default_factory=dict)
     #: How much more may be tried before it takes too long.
-    work_left: int = budget.MOST_GROUP_WORK
+    work_left: int = field(default_factory=lambda: budget.MOST_GROUP_WORK)
     # What trying a member takes, by the id of its template.
     _member_work: dict[int, int] = field(default_factory=dict)
 
