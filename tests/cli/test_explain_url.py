@@ -20,6 +20,7 @@ from tests.builders import node, pod
 from tests.cli.invoking import Moorage
 from tests.engine.driver import driver
 from tests.engine.gangs import drive_gangs, gang, members
+from tests.patience import PATIENCE_SECONDS
 
 
 class Door(Authorizer):
@@ -63,7 +64,7 @@ def scheduler(engine: Engine, folder: Path, *, has_page: bool = True) -> Iterato
     thread = threading.Thread(target=run)
     thread.start()
     try:
-        assert started.wait(20)
+        assert started.wait(PATIENCE_SECONDS)
         yield f"https://127.0.0.1:{ports[0]}"
     finally:
         loop.call_soon_threadsafe(ending.set)

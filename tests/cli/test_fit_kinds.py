@@ -135,7 +135,7 @@ def test_what_does_not_fit_of_any_kind_is_explained(fit: Any) -> None:
     [
         pytest.param(
             ONE_SAYS,
-            "not understood: Shop ml/train, spec.web.podTemplate: nothing above it says how many",
+            "not understood: Shop ml/train, spec.web.podTemplate: no field above it says how many",
             4,
             id="a number is missing",
         ),

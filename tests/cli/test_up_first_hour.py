@@ -66,9 +66,7 @@ def test_the_printed_hints_have_the_flags_of_the_scheduler_and_whole_paths(
     assert ended.code == 0, ended.err
 
     assert f"export KUBECONFIG={tmp_path / 'kubeconfig'}\n" in ended.out
-    hint = next(line for line in ended.out.splitlines() if "explain hello" in line)
-    arguments = shlex.split(hint)
-    typed = arguments[arguments.index("explain") :]
-    explained = moorage(*typed, str(cluster))
+    hint = ended.out.split(" fit -f - --count 1000 ")[1].splitlines()[0]
+    explained = moorage("explain", "hello", *shlex.split(hint), str(cluster))
     assert explained.code == 0, explained.err
     assert "NewNodesOnly" in explained.out

@@ -60,6 +60,22 @@ def _steps(block: str) -> list[Step]:
     return [Step(command, shown) for command, _, shown in (each.partition("\n") for each in typed)]
 
 
+# What a scheduler at work prints differs from run to run.
+_CHANGING = (
+    (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:33935"),
+    (
+        re.compile(r"^in the queue: .*$", re.MULTILINE),
+        "in the queue: unschedulable, after 1 attempt",
+    ),
+)
+
+
+def _settle(printed: str) -> str:
+    for changing, settled in _CHANGING:
+        printed = changing.sub(settled, printed)
+    return printed
+
+
 @contextmanager
 def terminal(command: str, folder: Path) -> Iterator[Terminal]:
     """A terminal as a page has its reader prepare it, with the cluster of a command in another."""
@@ -81,7 +97,7 @@ def terminal(command: str, folder: Path) -> Iterator[Terminal]:
             timeout=PATIENCE_SECONDS,
             check=False,
         )
-        return done.stdout + done.stderr
+        return _settle(done.stdout + done.stderr)
 
     started = command.removesuffix("kubeconfig") + str(kubeconfig)
     with subprocess.Popen(

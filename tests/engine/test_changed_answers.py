@@ -49,7 +49,7 @@ class NeedsDisks(PreFilter[int], Filter[int], Sign):
 
     name = "NeedsDisks"
     reads = Change.ALLOCATABLE
-    scope = Scope.ROW
+    scope = Scope.CLUSTER
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return None

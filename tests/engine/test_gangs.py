@@ -68,6 +68,8 @@ def test_members_above_the_minimum_are_placed_as_room_allows() -> None:
     driver.bind(actions)
     assert driver.place("g-4") == "active"
     assert conditions(driver.step())["g-4"].reason == "Unschedulable"
+    # That the gang was placed stays true, also before the API server shows it.
+    assert [each.condition.status for each in only(driver.story, PatchPodGroupStatus)] == ["True"]
 
 
 def test_a_gang_waits_for_its_group_and_for_enough_members() -> None:

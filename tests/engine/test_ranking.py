@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moorage.engine.classes.answers import Turns, Unserved
+from moorage.engine.classes.answers import Unserved
 from moorage.engine.classes.ranking import Column, Ranking
 from moorage.framework.plugin import Scores, normalize_scores
 
@@ -76,7 +76,7 @@ class Ranked:
             self.count += 1
             self.renew()
         self.order = self.random.sample(range(self.count), self.count)
-        self.turns = Turns.of(np.array(self.order), self.count, self.random.randrange(self.count))
+        self.turns = np.argsort(self.order)
 
     def renew(self) -> None:
         for each in self.filters:
@@ -112,9 +112,7 @@ class Ranked:
 
     def _find_best(self, rows: list[int], added: list[int]) -> int | None:
         totals = self._find_totals(rows) if rows else {}
-        start = self.turns.start
-        visited = self.order[start:] + self.order[:start]
-        among = [row for row in visited if row in totals]
+        among = [row for row in self.order if row in totals]
         return max(among, key=lambda row: totals[row] + added[row], default=None)
 
     def _draw_flags(self) -> list[Any]:
@@ -148,4 +146,4 @@ def test_what_does_not_fit_a_key_is_not_ranked() -> None:
     many = cast(Any, [Values([False]) for _ in range(32)])
     heavy = Ranking(many, [Column(cast(Any, rows), 2**52)], 1)
     with pytest.raises(Unserved):
-        heavy.sum(Turns.of(np.array([0]), 1, 0))
+        heavy.sum(np.array([0]))

@@ -152,7 +152,9 @@ async def _make_node(
 ) -> None:
     node = node_of(shape, number, address, now_text(utc_now()))
     name = node["metadata"]["name"]
-    made.new += await _make(api, node, place)
+    is_new = await _make(api, node, place)
+    # Added after the answer: others have counted theirs meanwhile.
+    made.new += is_new
     metadata = decode(await api.get(KINDS["Node"].path(name=name)))["metadata"]
     if made.selector and (metadata.get("labels") or {}).get(LABEL) != "true":
         made.unlabelled.append(name)

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from moorage.client.api import Api as HttpApi, Requests
-from moorage.client.credentials import connect
+from moorage.client.credentials import NamedScheduler, connect
 from moorage.documents.errors import DecodeError, InputError
 from moorage.documents.yaml_text import read_document
 from moorage.embedded.adoption import Copied, adopt_all
@@ -67,6 +67,8 @@ class UpSettings:
     hollow: HollowSettings = field(default_factory=HollowSettings)
     scheduler_access: SchedulerAccess = SchedulerAccess.DIRECT
     kubeconfig: Path | None = None
+    #: The flags that give other commands the configuration of this scheduler.
+    scheduler_flags: str = ""
 
 
 def _compare_nothing() -> None:
@@ -122,6 +124,7 @@ async def up(
             page_access = PageAccess(settings.server.token)
             endpoints = await stack.enter_async_context(loopback_site(served, page_access))
             page = f"{endpoints}{PREFIX}{page_access.path}"
+            _name_scheduler(path, server, NamedScheduler(endpoints, settings.scheduler_flags))
 
         async def tell() -> None:
             await hollow.known.wait()
@@ -215,6 +218,13 @@ def write_kubeconfig(content: Mapping[str, Any], wanted: Path | None) -> Iterato
         path = Path(folder, _NAME)
         _write(path, text)
         yield path
+
+
+def _name_scheduler(path: Path, server: Server, scheduler: NamedScheduler) -> None:
+    """Writes into a kubeconfig where the scheduler of the cluster answers."""
+    content = server.kubeconfig
+    content["clusters"][0]["cluster"]["extensions"] = [scheduler.encode()]
+    _write(path, yaml.safe_dump(content, sort_keys=False))
 
 
 def _refuse_other_kubeconfigs(path: Path, context: str) -> None:

@@ -106,9 +106,15 @@ def explain(  # noqa: PLR0913 - one for each flag
         scheduler = RemoteScheduler(url, token, token_file, certificate_authority, insecure)
         found = _ask(scheduler, wanted, node)
     else:
-        version = choose_version(emulation_version, None if paths else connection)
-        options = EngineOptions(config, feature_gates, plugins, version=version)
-        found = _decide(options, paths, connection, wanted, node)
+        given = EngineOptions(config, feature_gates, plugins)
+        known = None if paths or given.flags or emulation_version else connection.find_scheduler()
+        if known is not None and wanted.kind in ("Pod", "PodGroup") and wanted.name:
+            # It knows its configuration, its plugins and its queue.
+            note(f"the answer of the scheduler at {known.url}")
+            found = _ask(RemoteScheduler(known.url, known.token), wanted, node)
+        else:
+            version = choose_version(emulation_version, None if paths else connection)
+            found = _decide(replace(given, version=version), paths, connection, wanted, node)
     _print(found, output)
 
 
@@ -136,6 +142,8 @@ def _decide(
 
     if wanted.kind == "PodGroup":
         options = replace(options, feature_gates=f"{GANG_GATES},{options.feature_gates}")
+    if not paths:
+        connection.warn_of_options(options)
     make_engine = options.maker(asks_extenders=False)
     objects = read_cluster(paths, connection, make_engine().handles.kinds)
     return answer(make_engine, objects, wanted, node)

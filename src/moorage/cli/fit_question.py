@@ -67,6 +67,8 @@ def answer_fit(asked: FitInput, output: str, fail_on: Collection[str]) -> None:
     # Made before anything is read, so that the user first hears what is wrong with them.
     engines = [options.engine(asks_extenders=False) for options in asked.engines]
     _check_flags(asked, output)
+    if not asked.paths:
+        asked.connection.warn_of_options(asked.engines[-1])
     shapes = [_read_shape(each) for each in asked.shapes]
     kinds = set(chain.from_iterable(engine.handles.kinds for engine in engines))
     cluster = read_cluster_input(asked.paths, asked.connection, kinds)

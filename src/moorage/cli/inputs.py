@@ -49,6 +49,7 @@ from .rendering import note
 
 if TYPE_CHECKING:
     from moorage.client import Api, ApiError, ClientError, Connection
+    from moorage.client.credentials import NamedScheduler
 
 _ELECTION_DURATIONS = ("lease_duration", "renew_deadline", "retry_period")
 T = TypeVar("T")
@@ -257,6 +258,22 @@ class ConnectionOptions:
         if self.kubeconfig is not None or not kubeconfig:
             return self
         return replace(self, kubeconfig=Path(kubeconfig))
+
+    def find_scheduler(self) -> NamedScheduler | None:
+        """Returns the running scheduler that the kubeconfig names, as that of `moorage up` does."""
+        from moorage.client.credentials import find_scheduler
+
+        if self.server is not None:
+            return None
+        return find_scheduler(
+            None if self.kubeconfig is None else str(self.kubeconfig), self.context
+        )
+
+    def warn_of_options(self, given: EngineOptions) -> None:
+        """Prints a note if the cluster's scheduler has options that are not given."""
+        known = self.find_scheduler()
+        if known is not None and known.flags and not given.flags:
+            note(f"this cluster's scheduler has other options; add them: {known.flags}")
 
     async def connect(self) -> Connection:
         """Reads the kubeconfig; raises CredentialsError."""

@@ -147,6 +147,8 @@ def simulate(  # noqa: PLR0913 - one for each flag
     connection = ConnectionOptions(kubeconfig, context, master)
     version = choose_version(emulation_version, None if paths else connection)
     options = EngineOptions(config, feature_gates, plugins, version=version)
+    if not paths:
+        connection.warn_of_options(options)
     engine = options.engine(
         verify_share=verify_sample,
         most_classes=most_classes,

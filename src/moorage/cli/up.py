@@ -252,6 +252,7 @@ def up(  # noqa: PLR0913 - one for each flag
         hollow=hollow,
         scheduler_access=SchedulerAccess.NONE if no_scheduler else SchedulerAccess(scheduler.value),
         kubeconfig=kubeconfig,
+        scheduler_flags=options.flags.strip(),
     )
     plan = Plan(settings, engine, observations)
     if demo:

@@ -204,7 +204,7 @@ class WelcomeText:
             (f"export KUBECONFIG={kubeconfig}", ""),
             ("kubectl get nodes -L topology.kubernetes.io/zone", ""),
             ("kubectl run hello --image=registry.example/hello", ""),
-            (f"{command} explain hello{self._flags}", "why it went where it went"),
+            (f"{command} explain hello", "why it went where it went"),
             (f"{command} top", "nodes and waiting pods, live"),
             (
                 f"kubectl get pod hello -o yaml |\n"

@@ -24,6 +24,11 @@ from .connection import Connection, CredentialsError, Endpoint
 from .exec_program import ExecProgram, Execution
 
 
+class _NamedExtension(msgspec.Struct, frozen=True):
+    name: str
+    extension: Any = None
+
+
 class KubeconfigCluster(msgspec.Struct, frozen=True, rename="kebab"):
     """The address of a server, and how to verify it."""
 
@@ -33,6 +38,7 @@ class KubeconfigCluster(msgspec.Struct, frozen=True, rename="kebab"):
     insecure_skip_tls_verify: bool = False
     tls_server_name: str = ""
     proxy_url: str = ""
+    extensions: list[_NamedExtension] | None = None
 
 
 class KubeconfigUser(msgspec.Struct, frozen=True, rename="kebab"):
@@ -119,6 +125,38 @@ def choose(paths: Sequence[Path], context: str | None) -> ContextChoice:
             )
     at = f"{source}: context {chosen}"
     return ContextChoice(at, cluster.cluster, cluster_folder, user, user_folder)
+
+
+#: The extension of a cluster in a kubeconfig that names its scheduler, as `moorage up` writes it.
+SCHEDULER = "moorage.dev/scheduler"
+
+
+class NamedScheduler(msgspec.Struct, frozen=True):
+    """A running scheduler that a kubeconfig names, and the flags that stand for its options."""
+
+    url: str
+    flags: str = ""
+    #: That of the kubeconfig's user.
+    token: str = ""
+
+    def encode(self) -> dict[str, Any]:
+        """Returns the extension of a cluster in a kubeconfig."""
+        return {"name": SCHEDULER, "extension": {"url": self.url, "flags": self.flags}}
+
+
+def find_scheduler(kubeconfig: str | None, context: str | None) -> NamedScheduler | None:
+    """Returns the scheduler that the kubeconfig names, if it names one."""
+    try:
+        paths = _files(kubeconfig)
+        chosen = choose(paths, context) if paths else None
+        for each in (chosen.cluster.extensions or ()) if chosen else ():
+            if each.name == SCHEDULER and chosen is not None:
+                found = to_struct(NamedScheduler, each.extension)
+                return msgspec.structs.replace(found, token=chosen.user.token)
+    except (CredentialsError, DecodeError):
+        # Who connects to the cluster hears of it.
+        return None
+    return None
 
 
 class _Named(Protocol):

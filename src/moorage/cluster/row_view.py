@@ -95,10 +95,13 @@ class RowView(Generic[S]):
         self,
         nodes: Nodes,
         kinds: int,
-        compute: Callable[[Rows], NDArray[S]],
+        compute: Callable[[Rows], NDArray[S]] | None = None,
         compute_row: Callable[[int], Any] | None = None,
     ) -> None:
-        """Computes all values. `compute_row` is a faster way to compute that of one row."""
+        """Computes all values. `compute_row` is a faster way to compute that of one row.
+
+        Subclasses may have methods of these names instead.
+        """
         assert nodes.changes is not None, "what-if rows have no log"
         self.nodes = nodes
         self._log = nodes.changes
@@ -156,7 +159,9 @@ class RowView(Generic[S]):
 
     def compute(self, rows: Rows) -> NDArray[S]:
         """Returns the present values of some rows."""
-        return self._functions[0](rows)
+        compute = self._functions[0]
+        assert compute is not None, "a view without a function computes values itself"
+        return compute(rows)
 
     def compute_row(self, row: int) -> Any:
         """Returns the present value of a row."""

@@ -142,7 +142,7 @@ PREEMPTION = Chapter(
     "Others make way",
     """\
 Eight pods of no importance fill the two small nodes. An urgent one comes and
-needs as much as two of them. No more than two have to go, and are told why.""",
+needs as much as two of them. At most two have to go; their events say why.""",
     _play_preemption,
 )
 _MOST_SHOWN = 3
@@ -251,7 +251,7 @@ async def _play_devices(demo: DemoContext) -> None:
     for name in ("model", "monitor"):
         await demo.client.delete("Pod", name)
     await demo.until(
-        "nobody uses the shared one any more, so late gets it",
+        "the shared one is free, so late gets it",
         lambda: _node(demo, "late") != "",
         lambda: _late_refusal(demo) or "it waits",
     )

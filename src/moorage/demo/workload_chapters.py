@@ -59,9 +59,13 @@ async def _play_job(demo: DemoContext) -> None:
     took, figures = perf_counter() - began, demo.figures().since(before)
     demo.display.show_table(*_figure_table(figures, took))
     share = figures.reused_share
-    demo.check("more than 90% were decided from like pods", share > _SHARE, f"{share:.1%}")
+    demo.check(
+        "more than 90% were decided by the answers of identical pods",
+        share > _SHARE,
+        f"{share:.1%}",
+    )
     on_gpus = [pod.name for pod in demo.pods.with_node("render") if pod.node.startswith("gpu-")]
-    demo.check("none of them is on a GPU node; chapter 4 tells why", not on_gpus, on_gpus)
+    demo.check("none of them is on a GPU node; chapter 4 says why", not on_gpus, on_gpus)
     await demo.pause()
     demo.display.show_command("kubectl delete job render")
     await demo.client.delete("Job", "render")
@@ -93,7 +97,7 @@ def _at_most(seconds: float) -> str:
 JOB = Chapter(
     "2,000 pods at once",
     """\
-The pods of a job are all alike. Moorage ranks the nodes for the first of them,
+The pods of a job are identical. Moorage ranks the nodes for the first of them,
 and the others take theirs from that ranking: a batch. The figures are its own.""",
     _play_job,
 )
@@ -177,10 +181,10 @@ async def _intruder(demo: DemoContext, node: str) -> None:
 
 
 EXCLUSIVE = Chapter(
-    "A node of one's own",
+    "A node for one pod",
     """\
 Each rank of an MPI job wants a node to itself: coexistPolicy, one line in its
-spec. Daemons may stay. Nobody else comes, not even around the scheduler.""",
+spec. Daemons may stay. No other pod comes, not even around the scheduler.""",
     _play_exclusive,
 )
 
@@ -190,7 +194,7 @@ _RIVALS = ("red", "blue")
 
 
 async def _play_gangs(demo: DemoContext) -> None:
-    """All of a job or nothing of it."""
+    """Gangs: all or nothing."""
     demo.display.show_command("kubectl apply -f gangs.yaml")
     await demo.client.apply("gangs.yaml")
     await demo.until(
@@ -238,7 +242,7 @@ def _refusals(demo: DemoContext, name: str) -> list[str]:
 
 
 GANGS = Chapter(
-    "All of a job, or nothing of it",
+    "Gangs: all or nothing",
     """\
 Two gangs of six come at once, and there is room for eight. Placed pod by pod,
 each would hold what the other needs. A third must have a rack to itself.""",

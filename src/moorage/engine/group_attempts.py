@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from moorage.cluster import Cluster
 from moorage.framework.observe import PODGROUP, Observer
 from moorage.framework.profile import Profile
@@ -189,16 +191,15 @@ class GroupAttempts:
 
     def _write_condition(self, decision: GroupDecision) -> None:
         wanted = decision.condition()
-        if wanted is not None:
-            group = decision.group
-            condition = actions.PodGroupCondition(
-                wanted.type,
-                wanted.status,
-                wanted.reason or "",
-                wanted.message or "",
-                group.generation,
-            )
-            self._emit(actions.PatchPodGroupStatus(actions.PodRef.to_group(group), condition))
+        if wanted is None:
+            return
+        group = decision.group
+        told = wanted.type, wanted.status, wanted.reason or "", wanted.message or ""
+        condition = actions.PodGroupCondition(*told, group.generation)
+        self._emit(actions.PatchPodGroupStatus(actions.PodRef.to_group(group), condition))
+        if decision.status.code == "Success":
+            # Members that are left over are tried before the API server shows it.
+            self._cluster.put_group(replace(group, conditions=(wanted,)))
 
     def _tell_group(self, decision: GroupDecision) -> None:
         """Records an event on a refused group: what it lacks."""

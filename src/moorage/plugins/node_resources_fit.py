@@ -65,8 +65,8 @@ _TOO_MANY_PODS = Reason("Too many pods")
 
 _OF_NODES = Change.ALLOCATABLE | Change.REQUESTED
 _NO_CLASSES: Mapping[str, DeviceClass] = MappingProxyType({})
-# Which devices a node sees, if they may serve what a pod requests, depends on its labels.
-_OF_DEVICES = Change.CLASSES | Change.SLICES | Change.CLAIMS | Change.LABELS
+# Which devices a node sees, if they may serve what a pod requests, depends on its name and labels.
+_OF_DEVICES = Change.CLASSES | Change.SLICES | Change.CLAIMS | Change.LABELS | Change.MEMBERSHIP
 
 # Reasons come in this order, other resources after them.
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)

@@ -127,7 +127,7 @@ class _Found:
 def _find_doubt(found: _Found, shared: Counter[Steps]) -> str:
     """Returns what makes the number of pods of a kind doubtful that is not known."""
     if not found.counted:
-        return "nothing above it says how many pods there are: one is counted"
+        return "no field above it says how many pods it makes: it counts as one"
     above = [steps for steps in found.counted if shared[steps] > 1]
     if above:
         return f"{path_of(above[0])} says a number for {shared[above[0]]} templates"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -59,21 +58,6 @@ MOST_FIGURES = 512
 _AS_A_WHOLE = (Rejected, Narrowed)
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """The visit order from a start: the turn of each row."""
-
-    start: int
-    of_row: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, order: NDArray[np.intp], rows: int, start: int) -> Turns:
-        """Makes it from the rows in visit order and the number of all rows."""
-        of_row = np.zeros(rows, np.intp)
-        of_row[np.roll(order, -start)] = np.arange(len(order))
-        return cls(start, of_row)
-
-
 class Unserved(Exception):
     """No answers can be kept for such pods; they are decided one by one."""
 
@@ -98,9 +82,7 @@ class KeptAnswer(RowView[S]):
         #: Its values by the figures of a row; None if it reads more than these.
         self._known: dict[Figures, Any] | None = None
         self._labels_version = nodes.labels_version
-        super().__init__(nodes, 0, self.compute)
-        # Nothing refers to itself, so that an answer is freed with its last class.
-        del self._functions
+        super().__init__(nodes, 0)
 
     def meet(self, pod: Pod) -> None:
         """Makes sure that the answer holds for a pod, which is asked about from now on.
@@ -286,7 +268,8 @@ class Answers:
         self.widened: set[Plugin] = set()
         self._kept: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._empty: RowView[np.bool_] | None = None
-        self._visit: tuple[NDArray[np.intp], Turns] | None = None
+        # The visit order, a start and the turns from there.
+        self._turns: tuple[NDArray[np.intp], int, NDArray[np.intp]] | None = None
 
     @property
     def empty_rows(self) -> RowView[np.bool_]:
@@ -299,15 +282,16 @@ class Answers:
     def forget(self) -> None:
         """Forgets all answers, because the state that they were found from is gone."""
         self._kept.clear()
-        self._empty = self._visit = None
+        self._empty = self._turns = None
 
-    def find_turns(self, start: int) -> Turns:
-        """Returns the visit order from a start; all classes share it until a node comes or goes."""
-        order, known = self.nodes.order, self._visit
-        if known is None or known[0] is not order or known[1].start != start:
-            turns = Turns.of(order, self.nodes.count(self.nodes.everything), start)
-            known = self._visit = order, turns
-        return known[1]
+    def find_turns(self, start: int) -> NDArray[np.intp]:
+        """Returns the turn of each row in the visit order from a start, the same array for all."""
+        order, known = self.nodes.order, self._turns
+        if known is None or known[0] is not order or known[1] != start:
+            turns = np.zeros(self.nodes.count(self.nodes.everything), np.intp)
+            turns[np.roll(order, -start)] = np.arange(len(order))
+            known = self._turns = order, start, turns
+        return known[2]
 
     def find(self, kind: type[K], plugin: Plugin, ask: Hashable, pod: Pod) -> K:
         """Returns a plugin's answer for pods about which it is asked that, up to date."""

@@ -77,7 +77,6 @@ class Classes:
         self._cache = AnswerCache(settings.most_bytes) if cache is None else cache
         #: The plugins that raised where answers are reused.
         self._broke: set[str] = set()
-        self._break: BaseException | None = None
         self._answers = Answers(profile, cluster, self.statistics, self._report_wrong)
         self._siblings = Siblings(self._signer, self.statistics)
         scores: list[Plugin] = [plugin for plugin, _ in profile.score]
@@ -110,7 +109,7 @@ class Classes:
         self._count(signature, pod)
         path, outcome = self._ask_class(asks, pod, window)
         if outcome is None:
-            outcome = self._decide_alone(pod, window)
+            outcome = decide(self._profile, pod, self._cluster.nodes, window)
         elif self._settings.verify_share and (
             path.is_reuse or path is DecisionPath.NOMINATED or isinstance(outcome, Failed)
         ):
@@ -144,7 +143,7 @@ class Classes:
             return DecisionPath.NARROWED, None
         except Exception as error:  # noqa: BLE001 - deciding alone can do without a class
             self.statistics.flushes[Flush.BROKEN] += 1
-            self._break = error
+            self._report_break(error)
             return DecisionPath.BROKEN, None
 
     def _why_alone(self, asks: Asks | None, pod: Pod, window: Window) -> DecisionPath | None:
@@ -172,23 +171,16 @@ class Classes:
         It is for decisions that do not depend on plugins alone, such as those with extenders. With
         `again`, the pod is not counted in the statistics, because it has been counted before.
         """
-        found = self._read(pod, window, lambda kept: kept.list_feasible(pod))
-        if found is None:
-            return None
-        kept, rows, path = found
-        if not again:
-            self.statistics.paths[path] += 1
-        return kept, rows
+        return self._read(pod, window, lambda kept: (kept, kept.list_feasible(pod)), again=again)
 
     def find_class(self, pod: Pod, window: Window) -> PodClass | None:
         """Returns the class of a pod, up to date; None if it has none."""
-        found = self._read(pod, window, lambda kept: None)
-        return None if found is None else found[0]
+        return self._read(pod, window, lambda kept: kept, again=True)
 
     def _read(
-        self, pod: Pod, window: Window, read: Callable[[PodClass], T]
-    ) -> tuple[PodClass, T, DecisionPath] | None:
-        """Returns the class of a pod, what `read` returns for it, and whether it existed before."""
+        self, pod: Pod, window: Window, read: Callable[[PodClass], T], *, again: bool
+    ) -> T | None:
+        """Returns what a function returns for the class of a pod, up to date; None without one."""
         asks = self._ask(pod)
         if asks is None or asks.alone or self._why_alone(asks, pod, window) is not None:
             return None
@@ -204,9 +196,13 @@ class Classes:
             self._cache.discard(key)
             if not isinstance(error, Exception):
                 raise
-            self._break = None if isinstance(error, Unserved | BrokenRowsError) else error
+            if not isinstance(error, Unserved | BrokenRowsError):
+                self._report_break(error)
             return None
-        return kept, answer, DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
+        if not again:
+            path = DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
+            self.statistics.paths[path] += 1
+        return answer
 
     def sweep(self) -> None:
         """Drops the classes that had no pod since the last sweep, with their failures."""
@@ -224,7 +220,8 @@ class Classes:
             for plugin, why in asks.alone.items():
                 self.statistics.unsigned[plugin.name, why] += 1
             return asks
-        self._break = asks.error
+        if asks.error is not None:
+            self._report_break(asks.error)
         if asks.why is not None:
             self.statistics.unsigned[asks.plugin, asks.why] += 1
         return None
@@ -237,18 +234,7 @@ class Classes:
         if pod.owner is not None:
             self._siblings.saw(pod, pod.owner, signature, self._cluster.nodes)
 
-    def _decide_alone(self, pod: Pod, window: Window) -> Found | Failed:
-        """Returns the decision of `cycle.decide`.
-
-        An error that prevented reuse is reported, unless this decision raises as well.
-        """
-        error, self._break = self._break, None
-        outcome = decide(self._profile, pod, self._cluster.nodes, window)
-        if error is not None:
-            self._tell_break(error)
-        return outcome
-
-    def _tell_break(self, error: BaseException) -> None:
+    def _report_break(self, error: BaseException) -> None:
         """Reports, once, that a plugin raised where answers are reused: each pod may cause it."""
         plugin = error.plugin if isinstance(error, PluginError) else ""
         if plugin not in self._broke:

@@ -78,8 +78,7 @@ class Failure(RowView[np.int32]):
         kinds = _ALWAYS | unite(each.kinds for each in filters if each.has_say)
         #: The changes after which post-filters are asked again.
         self.watch = kinds | unite(int(each.reads) for each in profile.post_filter)
-        super().__init__(nodes, kinds, self.compute)
-        del self._functions
+        super().__init__(nodes, kinds)
 
     @property
     def priority(self) -> int:

@@ -116,11 +116,12 @@ class PodClass:
     def _find_stamp(self) -> int:
         """Returns a number that grows if an answer is renewed, or one that is not summed moves."""
         moved = sum([each.version for each in self._wide])
-        return moved + sum([each.renewals for each in self._list_answers()])
+        return moved + sum([each.renewals for each in self._all])
 
     def _look(self) -> None:
         """Notes which wide filters have a say on the pod at hand, and which reject some row."""
-        self.views.put(self._list_answers())
+        self._all = self._list_answers()
+        self.views.put(self._all)
         wide = [each for each in self._filters if self._is_apart(each) and each.has_say]
         self._wide = wide
         counts = [each.count_rejected() for each in wide]
@@ -164,7 +165,7 @@ class PodClass:
         unlike = self._turn_to(asks) if asks is not self.asks else ()
         if self._labels_version != self.nodes.labels_version:
             self._labels_version = self.nodes.labels_version
-            for each in self._list_answers():
+            for each in self._all:
                 each.meet(pod)
         self._look_again()
         changed = self.views.read()
@@ -204,7 +205,7 @@ class PodClass:
 
         A plugin that reads more than it declares is asked about all rows from now on.
         """
-        for each in self._list_answers():
+        for each in self._all:
             each.asker = self.pod
             if not each.check() and each.plugin not in self._answers.widened:
                 self._answers.widened.add(each.plugin)

@@ -13,7 +13,7 @@ from moorage.cluster.row_view import RowView
 from moorage.framework.calls import ask_normalize
 from moorage.framework.plugin import MAX_SCORE, Scores
 
-from .answers import ScoreAnswer, Turns, Unserved
+from .answers import ScoreAnswer, Unserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Ranking:
         self.is_summed = False
         #: The rows that fit; None until they are listed.
         self.fitting: NDArray[np.intp] | None = None
-        self.turns: Turns | None = None
+        self.turns: NDArray[np.intp] | None = None
         self._following: list[tuple[RowView[Any], _Follower]] = []
         #: Each filter that rejects a row takes so much off its key. All keys of rows that fit are
         #: smaller, and all filters together still fit 64 bits.
@@ -104,29 +104,29 @@ class Ranking:
         for view, follower in self._following:
             view.unfollow(follower)
 
-    def sum(self, turns: Turns) -> None:
+    def sum(self, turns: NDArray[np.intp]) -> None:
         """Makes sure that the keys are up to date with the answers, which are."""
         if turns is not self.turns:
             self._take_turns(turns)
         if not self.is_summed:
             self._sum_all(turns)
 
-    def _take_turns(self, turns: Turns) -> None:
+    def _take_turns(self, turns: NDArray[np.intp]) -> None:
         before, self.turns = self.turns, turns
-        if before is None or len(before.of_row) != len(turns.of_row):
+        if before is None or len(before) != len(turns):
             self.is_summed = False
         else:
-            self.keys += before.of_row - turns.of_row
+            self.keys += before - turns
 
-    def _sum_all(self, turns: Turns) -> None:
-        size = len(turns.of_row)
+    def _sum_all(self, turns: NDArray[np.intp]) -> None:
+        size = len(turns)
         if size != self.size:
             self.size = size
             self.keys = np.zeros(size, np.int64)
         if (self._largest_total + 1) * size >= self.rejected:
             raise Unserved
         keys = self.keys
-        np.subtract(size, turns.of_row, out=keys)
+        np.subtract(size, turns, out=keys)
         for column in self._columns:
             if column.answer.is_plain:
                 keys += column.answer.values * (column.weight * size)
