@@ -1,7 +1,11 @@
-"""Reads the answers of extenders. As in Go, names of fields may be in upper or lower case."""
+"""Reads the answers of extenders as leniently as Go does.
+
+The names of fields may be in upper or lower case. Text after the first document is not read.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Annotated, TypeVar
 
@@ -44,11 +48,32 @@ def read_binding_error(body: bytes) -> str:
 
 def _read(body: bytes, read: Callable[[bytes], T], verb: str) -> T:
     try:
-        return read(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return read(_cut_document(body))
+    except msgspec.DecodeError as error:
         raise ReplyError(f"json: cannot unmarshal the answer to {verb}: {error}") from None
     except RecursionError:
         raise ReplyError("the answer is nested too deeply") from None
+
+
+def _cut_document(body: bytes) -> bytes:
+    """Returns the first document of a body. Raises ReplyError if there is none."""
+    try:
+        return bytes(msgspec.json.decode(body, type=msgspec.Raw))
+    except msgspec.DecodeError:
+        text = body.decode(errors="replace").lstrip(" \t\r\n")
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except json.JSONDecodeError as error:
+        raise ReplyError(_describe_syntax(text, error.pos)) from None
+    return text[:end].encode()
+
+
+def _describe_syntax(text: str, at: int) -> str:
+    """Returns Go's message for the mistakes that extenders make: no answer, half of one, a page."""
+    if at >= len(text):
+        return "unexpected EOF" if text else "EOF"
+    where = "object key string" if text[:at].rstrip().endswith("{") else "value"
+    return f"invalid character {text[at]!r} looking for beginning of {where}"
 
 
 # The fields of answers, in lower case. What is null counts as absent.
