@@ -8,10 +8,11 @@ from moorage.objects.coexist import (
     ANNOTATION,
     DAEMONSET_AND_STATIC_PODS,
     GROUP,
-    MIRROR,
     NAMESPACE_LABEL,
     TRUSTED,
+    stamp_of,
 )
+from moorage.objects.daemons import MIRROR
 from moorage.objects.decode import from_builtins
 from moorage.objects.pod import Pod
 from moorage.objects.workload import Namespace
@@ -42,19 +43,24 @@ TOGETHER: Manifest = {
 }
 
 
+def placed(pod: Pod, node: str) -> Pod:
+    """A pod that a scheduler with the policy has bound."""
+    return pod.on(node, stamp_of(pod))
+
+
 def exclusive(
     name: str = "exclusive", node: str = "", *, spec: Manifest | None = None, **given: Any
 ) -> Pod:
     """A pod with the policy as a field; with a node, bound there by a scheduler."""
     said = {"coexistPolicy": DAEMONSET_AND_STATIC_PODS}
     made = pod(name, spec={**said, **(spec or {})}, **given)
-    return made.on(node) if node else made
+    return placed(made, node) if node else made
 
 
 def annotated(name: str = "annotated", node: str = "", **given: Any) -> Pod:
     """A pod with the policy as an annotation; with a node, bound there by a scheduler."""
     made = pod(name, metadata=ANNOTATED, **given)
-    return made.on(node) if node else made
+    return placed(made, node) if node else made
 
 
 def bound_around(name: str = "around", node: str = "n", **given: Any) -> Pod:

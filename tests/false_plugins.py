@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from moorage.cluster import Change, Nodes, Rows, Scope
-from moorage.framework.plugin import TEMPLATE, Filter, Sign
+from moorage.framework.plugin import Filter, Sign
 from moorage.framework.status import Reason
 from moorage.framework.verdict import Verdict
 from moorage.objects.pod import Pod
@@ -17,7 +17,6 @@ class TaintsOnly(Filter[Pod], Sign):
     name = "TaintsOnly"
     reads = Change.TAINTS
     scope = Scope.ROW
-    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return None

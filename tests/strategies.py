@@ -22,7 +22,7 @@ from moorage.objects.resource_claim import DeviceObject, ResourceClaim
 from moorage.objects.selector import equality
 from moorage.objects.storage import StorageObject
 from moorage.objects.workload import Namespace, ReplicaSet, SelectingObject, Service
-from moorage.plugins.disk_io.disk_io_resource import (
+from moorage_policies.disk_io.disk_io_resource import (
     BLOCK_SIZE,
     BLOCK_SIZES,
     DISK_IO,
@@ -31,7 +31,7 @@ from moorage.plugins.disk_io.disk_io_resource import (
     DiskIOHandle,
     DiskIOResource,
 )
-from moorage.plugins.disk_io.quiet_disk import QUIET
+from moorage_policies.disk_io.quiet_disk import QUIET
 from tests.builders import node, pod
 from tests.coexisting import ANNOTATED, DAEMON, MIRRORED, TOGETHER
 from tests.device_builders import (

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from moorage.app.metric_table import ABSENT, METRICS
 from moorage.cluster import Change
+from moorage.engine.registry import registry
 from moorage.framework.coexist_ledgers import EXCLUSIVE_PODS, HOLDERS, ORDINARY_PODS
 from moorage.framework.plugin import Filter, Plugin, Score
 from moorage.framework.series import as_go
-from moorage.plugins import BUILTIN
 from tools.doc_figures import comparison_table, row, speed_table, suites_table
 
 ROOT = Path(__file__).parents[1]
@@ -50,7 +50,8 @@ OPERATIONS = {
 
 def reads_table() -> str:
     """Operations by plugins; a cell tells how far the change reaches in the plugin's answers."""
-    plugins = [plugin for plugin in BUILTIN if issubclass(plugin, Filter | Score) and plugin.reads]
+    known = registry().values()
+    plugins = [plugin for plugin in known if issubclass(plugin, Filter | Score) and plugin.reads]
     lines = [
         row("operation", *(_break_name(plugin) for plugin in plugins)),
         row(*["---"] * (len(plugins) + 1)),

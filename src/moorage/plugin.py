@@ -28,18 +28,16 @@ from moorage.documents.errors import DecodeError, child, describe, item
 from moorage.framework.advice import Advice, Advise, name_nodes, near_misses
 from moorage.framework.attempt import Failed
 from moorage.framework.edits import (
-    AnyEdit,
+    Edit,
     SetAnnotation,
     SetLabel,
 )
+from moorage.framework.kubelet_admission import AdmitPods
 from moorage.framework.plugin import (
     MAX_SCORE,
-    TEMPLATE,
     UNSIGNABLE,
     Bind,
     Filter,
-    Levelled,
-    Levels,
     Narrowed,
     NodeFilter,
     NodeScore,
@@ -63,13 +61,14 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
     Wait,
     normalize_scores,
     rescore_row,
 )
 from moorage.framework.profile import Profile
+from moorage.framework.sections import Cell, Section, ShowFigures, ShowSection
 from moorage.framework.series import Series, counter, gauge, histogram
+from moorage.framework.stamps import StampPods
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, if_changed, on
@@ -78,22 +77,26 @@ from moorage.objects.meta import Wire
 from moorage.objects.node import Node
 from moorage.objects.node_selector import parse_int64
 from moorage.objects.pod import Pod
+from moorage.objects.pod_refusal import PodRefusal
 from moorage.objects.pod_spec import PodSpec
 from moorage.objects.quantity import Quantity
+from moorage.objects.resources import CPU, MEMORY, native
 from moorage.objects.selector import Labels
 
 __all__ = [
     "ABSENT",
+    "CPU",
     "MAX_SCORE",
+    "MEMORY",
     "POOL",
-    "TEMPLATE",
     "UNSIGNABLE",
     "Action",
     "Admission",
+    "AdmitPods",
     "Advice",
     "Advise",
-    "AnyEdit",
     "Bind",
+    "Cell",
     "Change",
     "Code",
     "ConfigError",
@@ -102,6 +105,7 @@ __all__ = [
     "CustomObject",
     "DecodeError",
     "Duration",
+    "Edit",
     "ExtendedCache",
     "ExtendedResource",
     "Failed",
@@ -112,8 +116,6 @@ __all__ = [
     "Informer",
     "Labels",
     "Ledger",
-    "Levelled",
-    "Levels",
     "Narrowed",
     "NoRemedy",
     "Node",
@@ -126,6 +128,7 @@ __all__ = [
     "Permit",
     "Plugin",
     "Pod",
+    "PodRefusal",
     "PodSpec",
     "PostBind",
     "PostFilter",
@@ -150,11 +153,14 @@ __all__ = [
     "Scope",
     "Score",
     "Scores",
+    "Section",
     "Series",
     "SetAnnotation",
     "SetLabel",
+    "ShowFigures",
+    "ShowSection",
     "Sign",
-    "SignedParts",
+    "StampPods",
     "Topics",
     "UndeclaredFact",
     "Verdict",
@@ -170,6 +176,7 @@ __all__ = [
     "if_changed",
     "item",
     "name_nodes",
+    "native",
     "near_misses",
     "normalize_scores",
     "on",

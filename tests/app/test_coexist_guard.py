@@ -8,7 +8,7 @@ from moorage.app.coexist_admission import CoexistGuard
 from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from moorage.objects.pod import Pod
 from tests.builders import pod
-from tests.coexisting import namespace
+from tests.coexisting import namespace, placed
 
 EXCLUSIVE: dict[str, Any] = {"metadata": {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}}
 
@@ -22,7 +22,7 @@ def guard(*pods: Pod, now: list[float] | None = None) -> CoexistGuard:
 
 
 def test_an_exclusive_pod_is_kept_off_a_node_with_others_and_others_off_its_node() -> None:
-    it = guard(pod("web", node="n1"), pod("mpi", **EXCLUSIVE).on("n2"))
+    it = guard(pod("web", node="n1"), placed(pod("mpi", **EXCLUSIVE), "n2"))
 
     assert it.review(pod("mpi2", **EXCLUSIVE), "n1") is not None
     assert it.review(pod("web2"), "n2") is not None
@@ -72,7 +72,7 @@ def test_a_binding_that_was_not_made_gives_its_place_back() -> None:
 def test_what_the_watch_tells_takes_the_place_of_a_reservation() -> None:
     it = guard()
     it.reserve(pod("mpi", **EXCLUSIVE), "n1")
-    it.applied(pod("mpi", **EXCLUSIVE).on("n2"), b"")
+    it.applied(placed(pod("mpi", **EXCLUSIVE), "n2"), b"")
 
     assert it.review(pod("web"), "n1") is None
     assert it.review(pod("web2"), "n2") is not None
@@ -90,9 +90,9 @@ def test_a_pod_that_ends_or_goes_gives_its_reservation_up() -> None:
 
 
 def test_pods_that_ended_or_are_gone_do_not_count() -> None:
-    it = guard(pod("mpi", **EXCLUSIVE).on("n1"), pod("mpi2", **EXCLUSIVE).on("n2"))
+    it = guard(placed(pod("mpi", **EXCLUSIVE), "n1"), placed(pod("mpi2", **EXCLUSIVE), "n2"))
     it.applied(pod("mpi", node="n1", status={"phase": "Succeeded"}, **EXCLUSIVE), b"")
-    it.removed(pod("mpi2", **EXCLUSIVE).on("n2"))
+    it.removed(placed(pod("mpi2", **EXCLUSIVE), "n2"))
 
     assert it.review(pod("web"), "n1") is None
     assert it.review(pod("web2"), "n2") is None
@@ -101,7 +101,7 @@ def test_pods_that_ended_or_are_gone_do_not_count() -> None:
 
 def test_with_the_gate_off_everything_passes() -> None:
     it = CoexistGuard(enabled=False)
-    it.applied(pod("mpi", **EXCLUSIVE).on("n1"), b"")
+    it.applied(placed(pod("mpi", **EXCLUSIVE), "n1"), b"")
 
     assert it.review(pod("web"), "n1") is None
 

@@ -23,6 +23,7 @@ from moorage.client.api_errors import Unreachable
 from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from tests.builders import pod, pod_manifest
 from tests.client_certificates import ClientAuthority
+from tests.coexisting import placed
 from tests.patience import PATIENCE_SECONDS, open_session
 
 from .fake_api import FakeApi, refusal
@@ -62,7 +63,7 @@ class Door:
     ) -> None:
         self.api = FakeApi()
         self.guard = CoexistGuard()
-        self.guard.applied(pod("mpi", **EXCLUSIVE).on("n1"), b"")
+        self.guard.applied(placed(pod("mpi", **EXCLUSIVE), "n1"), b"")
         known = asyncio.Event()
         if synced:
             known.set()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import ClassVar, Self
 
@@ -15,7 +16,7 @@ from moorage.app.metric_table import METRICS
 from moorage.app.metric_text import pod_resources
 from moorage.app.metrics import Metrics
 from moorage.app.observations import Observations
-from moorage.cluster import HandleRegistry
+from moorage.cluster import HandleRegistry, View
 from moorage.config import load_mapping
 from moorage.engine import Engine
 from moorage.engine.actions import BindPod
@@ -23,7 +24,8 @@ from moorage.engine.classes.classes import ClassSettings
 from moorage.engine.events import Applied, BindingFailed, PermitRefused, Permitted
 from moorage.framework.plugin import Permit, PreEnqueue, Registry, Wait
 from moorage.framework.profile import known_plugins
-from moorage.framework.series import Series, counter, histogram
+from moorage.framework.sections import ShowFigures
+from moorage.framework.series import Series, counter, gauge, histogram
 from moorage.framework.status import PluginError
 from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from moorage.objects.pod import Pod
@@ -516,3 +518,38 @@ async def test_figures_of_extended_resources_are_added_up_wherever_they_are_kept
         for kept in ("", "-in-columns")
         for figure, value in (("capacity", "8.0"), ("used", "2.0"))
     ]
+
+
+class Painted(PreEnqueue, ShowFigures):
+    """Shows a figure of its own and one with a name that is taken, and then breaks."""
+
+    name = "Painted"
+
+    def pre_enqueue(self, pod: Pod) -> None:
+        return None
+
+    def figures(self, nodes: View, waiting: Iterable[Pod]) -> Iterator[Series | None]:
+        painted = gauge("painted", "Nodes that are painted.")
+        painted.set((), len(nodes))
+        yield painted
+        taken = gauge("scheduler_pending_pods", "What the scheduler counts.", "queue")
+        taken.set(("all",), 77)
+        yield taken
+        yield None
+        raise KeyError("brush")
+
+
+async def test_figures_of_plugins_come_once_and_take_no_name_of_the_scheduler() -> None:
+    profiles = [
+        {"schedulerName": name, "plugins": {"multiPoint": {"enabled": [{"name": "Painted"}]}}}
+        for name in ("one", "two")
+    ]
+    engine = testing.make_engine(Painted, profiles=profiles)
+    engine.handle(Applied(node("a")), 0.0)
+
+    text = (await Metrics(engine, Observations()).text()).decode()
+
+    assert re.findall(r"^painted(.*)$", text, re.MULTILINE) == [" 1.0"]
+    assert " 77" not in text
+    assert "scheduler_pending_pods{" in text
+    assert "moorage_exclusive_pods 0.0" in text

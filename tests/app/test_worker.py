@@ -16,10 +16,10 @@ from moorage.config import FeatureGates, default, load_mapping
 from moorage.engine import Engine
 from moorage.framework.profile import known_plugins
 from moorage.objects.kinds import KINDS, READ_KINDS
-from moorage.plugins import REGISTRY
-from moorage.plugins.disk_io.disk_io_resource import KIND
+from moorage_policies.disk_io.disk_io_resource import KIND
 from tests.app.fake_api import FakeApi
 from tests.patience import PATIENCE_SECONDS
+from tests.registered import REGISTRY
 
 ESSENTIAL = {kind.kind for kind in KINDS.values() if kind.essential}
 

@@ -18,7 +18,7 @@ from moorage.cli.bench import EMBEDDED
 from moorage.cli.bench_targets import engine_targets
 from moorage.cluster.extended.resources import extended_figures
 from moorage.objects.custom import CustomKind
-from moorage.plugins.disk_io.disk_io_resource import DISK_IO, KIND
+from moorage_policies.disk_io.disk_io_resource import DISK_IO, KIND
 from tests.bench.servers import run_through
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 

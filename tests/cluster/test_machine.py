@@ -15,7 +15,8 @@ from moorage.cluster import Change, Cluster, PodMatch, check
 from moorage.cluster.changes import EVERYWHERE
 from moorage.cluster.host_ports import HOST_PORTS
 from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, ORDINARY_PODS
-from moorage.objects.coexist import is_exclusive, is_ordinary
+from moorage.objects.coexist import is_exclusive
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.node import ZONE, Node
 from moorage.objects.pod import Pod
 from moorage.objects.selector import EVERYTHING, equality

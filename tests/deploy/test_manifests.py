@@ -19,11 +19,11 @@ from moorage.config import load
 from moorage.engine.registry import registry
 from moorage.framework.profile import known_plugins
 from moorage.objects import coexist
+from moorage.objects.coexist import PLACED
 from moorage.objects.custom import CustomKind
 from moorage.objects.kinds import KINDS, READ_KINDS
-from moorage.objects.pod import PLACED
-from moorage.plugins.counted.counted_args import ConfigMapCapacity
-from moorage.plugins.disk_io.disk_io_resource import KIND as DISK_IO
+from moorage_policies.counted.counted_args import ConfigMapCapacity
+from moorage_policies.disk_io.disk_io_resource import KIND as DISK_IO
 from tests.programs import need_program
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from moorage.app.metric_table import ABSENT, METRICS
+from moorage.cluster import Cluster
+from moorage.plugins.exclusive_holders import measure_holders
 from tests.docs.pages import DOCS
 
 _NAMES = {metric.name for metric in METRICS} | {*ABSENT}
+# What plugins show.
+_NAMES |= {each.metric.name for each in measure_holders(Cluster().nodes, ()) if each is not None}
 # A project of Kubernetes, and the module of the plugin that a page writes.
-_OTHERS = {"scheduler_perf", "moorage_maintenance"}
+_OTHERS = {"scheduler_perf", "moorage_policies", "moorage_maintenance"}
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)

@@ -14,7 +14,7 @@ from moorage.engine.registry import registry
 from moorage.framework.profile import known_plugins
 from moorage.objects.custom import CustomObject
 from moorage.objects.decode import from_builtins
-from moorage.plugins.disk_io.disk_io_resource import (
+from moorage_policies.disk_io.disk_io_resource import (
     BLOCK_SIZE,
     BLOCK_SIZES,
     KIND,
@@ -22,7 +22,7 @@ from moorage.plugins.disk_io.disk_io_resource import (
     WRITE,
     DiskIOHandle,
 )
-from moorage.plugins.disk_io.quiet_disk import QUIET
+from moorage_policies.disk_io.quiet_disk import QUIET
 from tests.docs.pages import DOCS, blocks, languages, run
 
 PAGE = DOCS / "scheduler-cache-extension.md"

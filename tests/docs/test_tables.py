@@ -8,7 +8,7 @@ from operator import or_
 import pytest
 
 from moorage.cluster import Change
-from moorage.plugins import BUILTIN
+from tests.registered import PLUGINS
 from tools.doc_tables import OPERATIONS, ROOT, TABLES, fill_tables
 
 
@@ -20,5 +20,5 @@ def test_tables_say_what_they_are_made_from(name: str) -> None:
 
 def test_every_kind_of_change_that_a_plugin_reads_is_an_operation_of_the_table() -> None:
     told = reduce(or_, OPERATIONS.values())
-    reads = reduce(or_, (plugin.reads for plugin in BUILTIN if plugin.reads != Change.ALL))
+    reads = reduce(or_, (plugin.reads for plugin in PLUGINS if plugin.reads != Change.ALL))
     assert reads & ~told == Change.NONE

@@ -179,7 +179,7 @@ def test_pods_with_many_rules_are_not_remembered() -> None:
     reuse = driver.engine.classes["default-scheduler"]
     assert len(reuse) == 0
     assert not len(driver.engine.answers)
-    assert not len(reuse._signer._known)
+    assert not len(reuse._signer._templates._known)
 
 
 def test_what_was_worked_out_is_dropped_when_nobody_asks() -> None:
@@ -205,7 +205,7 @@ def test_what_was_worked_out_is_dropped_when_nobody_asks() -> None:
         driver.step()
 
     assert len(reuse) == 0
-    assert not len(reuse._signer._known)
+    assert not len(reuse._signer._templates._known)
     assert not list(state.tallies)
     assert "zone" not in {column.key for column in state.labels.columns}
 

@@ -10,9 +10,8 @@ from moorage.documents.errors import ConfigError
 from moorage.engine.actions import BindPod
 from moorage.engine.classes.statistics import DecisionPath
 from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS
-from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS, admit
+from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS, PLACED, admit
 from moorage.objects.kinds import Object
-from moorage.objects.pod import PLACED
 from tests.builders import node, pod
 from tests.coexisting import (
     ANNOTATED,
@@ -403,7 +402,7 @@ def test_what_the_scheduler_placed_is_exclusive_after_a_restart() -> None:
     assert bind.annotations == {PLACED: "default/db"}
 
     # The objects are all that the next leader sees.
-    again = settled(node("n"), exclusive("db").on("n"), pod("web"))
+    again = settled(node("n"), exclusive("db", "n"), pod("web"))
     assert again.node_of("web") == ""
 
 

@@ -14,6 +14,7 @@ from moorage.objects.pod import Pod
 from moorage.plugins.coexist_policy import CoexistPolicy
 from moorage.testing import Driver, conditions, drive, evictions, make_engine
 from tests.builders import node, pod
+from tests.coexisting import placed
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "j", "controller": True}
 
@@ -25,7 +26,7 @@ def member(name: str, group: str = "label:job", *, alone: bool = True, **given: 
     labels = given.pop("labels", {"job": "train"})
     on = given.pop("node", "")
     made = pod(name, labels=labels, metadata={"annotations": said, **more}, **given)
-    return made.on(on) if on else made
+    return placed(made, on) if on else made
 
 
 def driven(*objects: Object) -> Driver:

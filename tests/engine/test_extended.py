@@ -15,15 +15,15 @@ from moorage.engine.actions import Report
 from moorage.framework.plugin import NodeFilter
 from moorage.objects.custom import CustomObject
 from moorage.objects.pod import Pod
-from moorage.plugins.disk_io.disk_io import DiskIO
-from moorage.plugins.disk_io.disk_io_resource import (
+from moorage_policies.disk_io.disk_io import DiskIO
+from moorage_policies.disk_io.disk_io_resource import (
     BLOCK_SIZES,
     DISK_IO,
     KIND,
     Bandwidth,
     estimate,
 )
-from moorage.plugins.disk_io.quiet_disk import QuietDisk
+from moorage_policies.disk_io.quiet_disk import QuietDisk
 from tests.builders import node, pod
 from tests.engine.driver import Driver, conditions, driver, evictions, only
 from tests.extended_fakes import SLOTS, SlotsHandle, custom, status, using

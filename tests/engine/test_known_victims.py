@@ -24,7 +24,7 @@ from moorage.plugins.preemption.default_preemption import (
     DefaultPreemptionArgs,
 )
 from moorage.plugins.preemption.known_victims import VictimColumns
-from moorage.plugins.volumes.node_volume_limits import NodeVolumeLimits
+from moorage.plugins.volumes.volume_binding import VolumeBinding
 from tests.builders import node, pod
 from tests.engine.driver import engine
 from tests.storage_builders import claiming, pv, pvc
@@ -178,7 +178,7 @@ def test_pods_with_a_volume_each_share_what_is_kept(learned: list[int]) -> None:
 def test_pods_of_which_a_filter_does_not_say_what_it_reads_share_nothing(
     learned: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(NodeVolumeLimits, "sign", lambda *_: UNSIGNABLE)
+    monkeypatch.setattr(VolumeBinding, "sign", lambda *_: UNSIGNABLE)
     of = crowded()
     asking = [asks_with_volume(f"asks-{at}", of) for at in range(2)]
     plugin = DefaultPreemption(DefaultPreemptionArgs())

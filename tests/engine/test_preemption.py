@@ -357,7 +357,7 @@ class Breaking(Filter[Pod]):
     """Fails on nodes whose name begins with bad."""
 
     name = "Breaking"
-    reads = Change.NONE
+    reads = Change.MEMBERSHIP
 
     def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
         numbers = np.arange(len(nodes.alive))[rows] if isinstance(rows, slice) else rows
@@ -369,7 +369,7 @@ class Breaking(Filter[Pod]):
 class BreakingOneByOne(Breaking):
     """The same, but pods that leave may alter its answer, so that rows are looked at one by one."""
 
-    reads = Change.PODS
+    reads = Change.PODS | Change.MEMBERSHIP
 
 
 @pytest.mark.parametrize("plugin", [Breaking, BreakingOneByOne])

@@ -20,9 +20,9 @@ from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from moorage.objects.node import HOSTNAME, ZONE
 from moorage.objects.pod import Pod
 from moorage.objects.workload import Namespace
-from moorage.plugins.disk_io.disk_io import DiskIO
-from moorage.plugins.disk_io.disk_io_resource import KIND as DISK, READ
 from moorage.testing import Driver
+from moorage_policies.disk_io.disk_io import DiskIO
+from moorage_policies.disk_io.disk_io_resource import KIND as DISK, READ
 from tests.builders import node, pod
 from tests.device_builders import device_class, resource_slice
 from tests.engine.driver import driver

@@ -523,7 +523,6 @@ def plugin_with(**attributes: Any) -> type[Plugin]:
         ({"reads": None}, "reads is None, expected Change"),
         ({"scope": "row"}, "scope is 'row', expected Scope"),
         ({"reduces": True}, "reduces is True, expected Reduction"),
-        ({"signs": 1}, "signs is 1, expected SignedParts or None"),
         ({"__hash__": None}, "TypeError: unhashable type: 'Wrong'"),
         ({"create": classmethod(lambda *given: None)}, "returned NoneType, expected Wrong"),
         ({"create": classmethod(raising(SystemExit(2)))}, "SystemExit: 2"),

@@ -12,7 +12,7 @@ from typing import Any
 from moorage.config import Configuration
 from moorage.config.kubernetes_versions import VERSIONS
 from moorage.framework.plugin import Score
-from moorage.plugins.disk_io.disk_io_resource import KIND, READ, WRITE
+from moorage_policies.disk_io.disk_io_resource import KIND, READ, WRITE
 from tests.builders import Manifest
 from tests.exactness.everything import EVERYTHING
 from tests.exactness.four_ways import configuration, profile

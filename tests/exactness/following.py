@@ -12,7 +12,6 @@ from moorage.cluster.labels import ABSENT
 from moorage.config import Configuration
 from moorage.framework.attempt import Failed
 from moorage.framework.plugin import (
-    TEMPLATE,
     UNSIGNABLE,
     Filter,
     NodeFilter,
@@ -32,11 +31,11 @@ from moorage.framework.profile import Profile
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from tests.builders import pod
 from tests.exactness.four_ways import FourWays, configuration, profile
 from tests.exactness.honest_plugins import Ordinals
 from tests.exactness.test_traps import Told
+from tests.registered import REGISTRY
 
 
 class Curfew(Filter[Pod], Sign):
@@ -45,7 +44,6 @@ class Curfew(Filter[Pod], Sign):
     name: ClassVar[str] = "Curfew"
     reads = Change.BUDGETS | Change.LABELS
     scope = Scope.ROW
-    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return None
@@ -75,7 +73,6 @@ class Strict(Filter[Pod], Sign):
     name: ClassVar[str] = "Strict"
     reads = Change.LABELS | Change.CONDITIONS
     scope = Scope.CLUSTER
-    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return None
@@ -143,7 +140,6 @@ class Doorkeeper(PreFilter[int], Sign):
 
     name: ClassVar[str] = "Doorkeeper"
     reads = Change.BUDGETS
-    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return None
@@ -158,7 +154,6 @@ class Clerk(PostFilter, Sign):
 
     name: ClassVar[str] = "Clerk"
     reads = Change.CONDITIONS
-    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return None

@@ -25,10 +25,10 @@ from moorage.framework.status import PluginError
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from moorage.objects.pod_status import FINISHED
-from moorage.plugins import REGISTRY
 from moorage.testing.declarations import Declarations
 from tests.builders import Manifest
 from tests.exactness.streams import Shape, World
+from tests.registered import REGISTRY
 
 #: After so many turns in which pods only fail, a stream of fleeting ones ends: it says no more.
 _STUCK = 4

@@ -34,7 +34,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.status import Code, Reason
 from moorage.framework.verdict import Verdict
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
+from tests.registered import REGISTRY
 
 
 class Registrar(PostFilter):

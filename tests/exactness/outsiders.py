@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes, NodeView, Rows, Scope
 from moorage.framework.plugin import (
-    TEMPLATE,
     Filter,
     Narrowed,
     NodeFilter,
@@ -28,7 +27,7 @@ from moorage.framework.plugin import (
 from moorage.framework.status import Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
+from tests.registered import REGISTRY
 
 
 class Unsigned(NodeFilter, NodeScore):
@@ -102,7 +101,6 @@ class Columnar(Filter[Pod], Score[Pod], Sign):
     reads = Change.UNSCHEDULABLE | Change.REQUESTED
     scope = Scope.ROW
     reduces = Reduction.LARGEST
-    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.priority

@@ -39,7 +39,7 @@ from moorage.objects.decode import from_builtins
 from moorage.objects.in_tree import GCE_PD
 from moorage.objects.node import ZONE
 from moorage.objects.storage import BIND_COMPLETED
-from moorage.plugins.disk_io.disk_io_resource import KIND as DISKS
+from moorage_policies.disk_io.disk_io_resource import KIND as DISKS
 from tests.builders import Manifest, node_manifest, pod_manifest
 from tests.exactness import device_streams, group_streams
 from tests.exactness.group_streams import FOR_GROUPS

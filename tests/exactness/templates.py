@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS as EXCLUSIVE, MIRROR
+from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
+from moorage.objects.daemons import MIRROR
 from moorage.objects.node import HOSTNAME, ZONE
-from moorage.plugins.disk_io.disk_io_resource import BLOCK_SIZE, READ, WRITE
-from moorage.plugins.disk_io.quiet_disk import QUIET
+from moorage_policies.disk_io.disk_io_resource import BLOCK_SIZE, READ, WRITE
+from moorage_policies.disk_io.quiet_disk import QUIET
 from tests.builders import Manifest
 from tests.strategies import PREFERRED, REQUIRED
 

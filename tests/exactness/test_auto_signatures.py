@@ -16,9 +16,9 @@ from moorage.engine.classes.statistics import DecisionPath
 from moorage.framework.plugin import NodeFilter, NodeScore, Registry
 from moorage.framework.pod_trace import PodReads
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from tests.exactness.four_ways import ON_AND_OFF, Differs, configuration, profile, run
 from tests.exactness.test_four_ways import SEEDS, trying
+from tests.registered import REGISTRY
 
 #: Parts of a pod that streams change or tell pods apart by.
 PARTS: tuple[Callable[[Pod], Any], ...] = (

@@ -20,12 +20,12 @@ from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
 from moorage.objects.selector import equality
 from moorage.objects.workload import ReplicaSet, Service, StatefulSet
-from moorage.plugins import REGISTRY
 from moorage.simulate.place_study import study_places
 from tests.builders import node, pod
 from tests.exactness.four_ways import FourWays, configuration, profile
 from tests.exactness.honest_plugins import WITH_HONEST
 from tests.exactness.test_traps import Told, anti
+from tests.registered import REGISTRY
 
 
 def using(plugin: str, **more: object) -> Configuration:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from moorage.config import Configuration
-from moorage.plugins.disk_io.disk_io_resource import KIND, READ, WRITE
+from moorage_policies.disk_io.disk_io_resource import KIND, READ, WRITE
 from tests.builders import Manifest
 from tests.exactness.four_ways import ON_AND_OFF, configuration, profile, run
 from tests.exactness.streams import Shape

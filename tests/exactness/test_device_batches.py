@@ -16,7 +16,6 @@ from moorage.engine.classes.classes import ClassSettings
 from moorage.engine.classes.statistics import DecisionPath
 from moorage.framework.profile import known_plugins
 from moorage.objects.device import DeviceTaintRule
-from moorage.plugins import REGISTRY
 from moorage.world import World
 from tests.builders import node, pod
 from tests.device_builders import (
@@ -28,6 +27,7 @@ from tests.device_builders import (
     taint_rule,
 )
 from tests.exactness.four_ways import configuration, profile
+from tests.registered import REGISTRY
 
 MODELS = ("A100", "L4")
 NUMA = "gpu.example.com/numa"

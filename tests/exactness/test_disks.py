@@ -32,16 +32,15 @@ from moorage.framework.plugin import (
 )
 from moorage.objects.custom import CustomObject
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
-from moorage.plugins.disk_io.disk_io import DiskIO
-from moorage.plugins.disk_io.disk_io_resource import (
+from moorage_policies.disk_io.disk_io import DiskIO
+from moorage_policies.disk_io.disk_io_resource import (
     BLOCK_SIZES,
     KIND,
     capacity as told_capacity,
     estimate,
     node_name,
 )
-from moorage.plugins.disk_io.quiet_disk import QuietDisk
+from moorage_policies.disk_io.quiet_disk import QuietDisk
 from tests.builders import Manifest, node, pod
 from tests.exactness.four_ways import Differs, configuration, profile, run
 from tests.exactness.streams import Shape
@@ -49,6 +48,7 @@ from tests.exactness.test_four_ways import SEEDS, trying
 from tests.exactness.test_signatures import compare_templates
 from tests.exactness.test_traps import Told
 from tests.extended_fakes import custom
+from tests.registered import REGISTRY
 
 DISKS = Shape(disks=True)
 

@@ -23,12 +23,12 @@ from moorage.framework.profile import known_plugins
 from moorage.objects.coexist import is_exclusive
 from moorage.objects.kinds import READ_KINDS
 from moorage.objects.node import HOSTNAME, ZONE
-from moorage.plugins import REGISTRY
 from moorage.simulate.verdicts import Scenario, read_scenarios
 from tests.builders import Manifest
 from tests.exactness.four_ways import FourWays, configuration, profile, run
 from tests.exactness.outsiders import OUTSIDERS, WITH_OUTSIDERS
 from tests.exactness.streams import COEXISTING, Shape, World
+from tests.registered import REGISTRY
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SEEDS = st.integers(0, 2**32 - 1)

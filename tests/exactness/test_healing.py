@@ -13,7 +13,6 @@ from moorage.engine.classes.pod_class import is_checked
 from moorage.engine.engine import Engine
 from moorage.engine.events import Applied
 from moorage.framework.plugin import (
-    TEMPLATE,
     UPDATED,
     Reduction,
     Registry,
@@ -23,10 +22,10 @@ from moorage.framework.plugin import (
     Sign,
 )
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.exactness.four_ways import configuration, profile
 from tests.exactness.test_reuse_limits import decide
+from tests.registered import REGISTRY
 
 
 class FarSighted(Score[Pod], Sign):
@@ -35,7 +34,6 @@ class FarSighted(Score[Pod], Sign):
     name: ClassVar[str] = "FarSighted"
     reads = Change.LABELS
     scope = Scope.ROW
-    signs = TEMPLATE
     reduces = Reduction.NOTHING
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from moorage.engine.actions import BindPod, EvictPod
 from moorage.engine.classes.statistics import DecisionPath
 from moorage.engine.events import Evicted, Removed
+from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS
 from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.exactness.test_traps import Told
 from tests.storage_builders import DRIVER, claiming, csi_node, pv, pvc, storage_class
 
+PORT = {"name": "main", "ports": [{"hostPort": 80}]}
 NODES = ("a", "b", "c", "d", "e")
 #: Longer than every backoff.
 LONG = 11.0
@@ -70,14 +76,23 @@ def test_a_nominated_pod_goes_elsewhere_if_its_node_is_full() -> None:
     assert told.places(nominated) == {"nominated": "b"}
 
 
-def test_rows_with_equal_figures_differ_by_the_ports_of_nominated_pods() -> None:
-    main = {"name": "main", "ports": [{"hostPort": 80}]}
+@pytest.mark.parametrize(
+    ("main", "apart"),
+    [
+        pytest.param(PORT, {"containers": [PORT]}, id="ports"),
+        pytest.param(
+            {"name": "main"}, {"coexistPolicy": DAEMONSET_AND_STATIC_PODS}, id="exclusive pods"
+        ),
+    ],
+)
+def test_rows_with_equal_figures_differ_by_their_nominated_pods(
+    main: dict[str, Any], apart: dict[str, Any]
+) -> None:
     large = {"containers": [{**main, "resources": {"requests": {"cpu": "2"}}}]}
-    port = {"containers": [main]}
     gated = {"priority": 5, "schedulingGates": [{"name": "wait"}]}
     full = {name: pod(f"full-{name}", node=name, cpu=3) for name in "ab"}
     told = Told(node("a", cpu=4), node("b", cpu=4), *full.values())
-    for name, spec in (("a", {**gated, **port}), ("b", gated)):
+    for name, spec in (("a", {**gated, **apart}), ("b", gated)):
         told.apply(pod(f"waits-{name}", spec=spec, status={"nominatedNodeName": name}))
     asking = [pod(f"p{at}", spec=large) for at in range(3)]
 

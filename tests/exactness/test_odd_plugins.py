@@ -27,19 +27,18 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
 )
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, Reason
 from moorage.framework.verdict import Verdict
 from moorage.objects.node import ZONE
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from moorage.testing.laws import check_laws
 from tests.builders import node, pod
 from tests.exactness.four_ways import ON_AND_OFF, FourWays, configuration, profile, run
 from tests.exactness.streams import Shape
 from tests.exactness.test_traps import Told
+from tests.registered import REGISTRY
 
 
 class LateStarts(PreScore[int], Score[int], Sign):
@@ -96,7 +95,6 @@ class Petition(PostFilter, Sign):
 
     name: ClassVar[str] = "Petition"
     reads = Change.CONDITIONS
-    signs = SignedParts(annotations=frozenset({"team"}))
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.annotations.get("team")

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from moorage.cluster import Cluster
 from moorage.framework.plugin import Filter, Plugin, Reduction, Rescore, Score
 from moorage.objects.pod import Pod
-from moorage.plugins import BUILTIN
 from moorage.testing.laws import NotAsked, prepare_filter, prepare_score
 from tests.laws.answers import build
+from tests.registered import PLUGINS
 from tests.strategies import clusters, nodes, pods
 
 RECHECKING = [
-    each for each in BUILTIN if issubclass(each, Filter) and each.recheck is not Filter.recheck
+    each for each in PLUGINS if issubclass(each, Filter) and each.recheck is not Filter.recheck
 ]
 RESCORING = [
-    each for each in BUILTIN if issubclass(each, Score) and each.rescore is not Score.rescore
+    each for each in PLUGINS if issubclass(each, Score) and each.rescore is not Score.rescore
 ]
 QUICK = settings(max_examples=20)
 named = {"ids": lambda kind: kind.name}

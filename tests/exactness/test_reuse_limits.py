@@ -18,13 +18,13 @@ from moorage.engine.settings import class_settings
 from moorage.framework.profile import known_plugins
 from moorage.objects.node import HOSTNAME
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.simulate.place_study import study_places
 from tests.builders import node, pod
 from tests.exactness.four_ways import configuration, profile
 from tests.exactness.outsiders import WITH_OUTSIDERS
 from tests.exactness.test_traps import Told, anti, important
+from tests.registered import REGISTRY
 from tests.strategies import REQUIRED
 
 
@@ -210,7 +210,7 @@ def test_long_annotations_are_not_remembered() -> None:
     decide(engine, pod("p", metadata={"annotations": {key: "x" * 5_000}}))
     signer = engine.classes["default-scheduler"]._signer
 
-    assert len(signer._known) == 0
+    assert len(signer._templates._known) == 0
 
 
 def test_a_failure_ends_with_what_it_depends_on() -> None:

@@ -20,7 +20,7 @@ from moorage.engine.classes.signature import TOO_MANY_RULES, Signer, Unsigned
 from moorage.engine.classes.statistics import Unsignable
 from moorage.engine.events import Applied
 from moorage.framework.nominated import filter_with_nominated
-from moorage.framework.plugin import NodeFilter, Registry, Sign, SignedParts
+from moorage.framework.plugin import NodeFilter, Registry, Sign
 from moorage.framework.points import pre_filter, score_rows
 from moorage.framework.profile import Profile, known_plugins
 from moorage.framework.status import PluginError
@@ -30,13 +30,13 @@ from moorage.objects.kinds import READ_KINDS
 from moorage.objects.pod import Pod
 from moorage.objects.selector import equality
 from moorage.objects.workload import ReplicaSet, Service
-from moorage.plugins import REGISTRY
 from moorage.simulate.verdicts import RecordedScenario, read_scenarios
 from tests.builders import cluster, node, pod
 from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
 from tests.exactness.four_ways import configuration, profile as make_profile
 from tests.exactness.streams import COEXISTING, Shape, World
 from tests.exactness.templates import coexisting, some_disk_use, template, variation
+from tests.registered import REGISTRY
 from tests.storage_builders import claiming, mounting, pv, pvc, storage_class
 from tests.strategies import OWNER, REQUIRED
 
@@ -194,7 +194,6 @@ class Ranked(NodeFilter, Sign):
     """Reads, and signs, a label that no selector reads."""
 
     name: ClassVar[str] = "Ranked"
-    signs = SignedParts(any_label=True)
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.labels.get("rank")

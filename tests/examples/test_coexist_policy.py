@@ -11,13 +11,14 @@ import yaml
 from moorage.config import Configuration, FeatureGates, default, load
 from moorage.engine import Engine
 from moorage.framework.profile import known_plugins
-from moorage.objects.coexist import is_exclusive, is_ordinary
+from moorage.objects.coexist import is_exclusive
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from moorage.simulate.loading import load as manifests
 from moorage.simulate.simulation import simulate
 from moorage.simulate.transcript import Transcript
 from tests import builders
+from tests.registered import REGISTRY
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES, PAGE = ROOT / "examples" / "coexist-policy", ROOT / "docs" / "coexist-policy.md"

@@ -11,8 +11,8 @@ from moorage.engine.events import Applied
 from moorage.framework.plugin import Registry
 from moorage.framework.profile import known_plugins
 from moorage.objects.kinds import Object
-from moorage.plugins import REGISTRY
 from tests import builders
+from tests.registered import REGISTRY
 
 API = "kubescheduler.config.k8s.io/v1"
 

@@ -17,10 +17,10 @@ from moorage.framework.edits import EvictPods, LowerRequest, PodAt, SetLabel
 from moorage.framework.plugin import NodeFilter
 from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.explain.building import configuration, engine
 from tests.explain.trying import assert_holds
+from tests.registered import REGISTRY
 
 Told = Callable[[Pod, Nodes, NDArray[np.intp]], Iterable[Any]]
 

@@ -12,12 +12,12 @@ import pytest
 from moorage.documents.errors import ConfigError
 from moorage.engine import Engine
 from moorage.engine.explain import Explanation, explain
-from moorage.plugins import REGISTRY
 from moorage.simulate import verdicts
 from moorage.simulate.conformance import make_engine, strip_expression_errors, walk_steps
 from moorage.simulate.verdicts import RecordedRefusal, RecordedScenario, RecordedStep
 from tests.explain.frozen import columns
 from tests.explain.trying import assert_holds, evicts
+from tests.registered import REGISTRY
 
 # Those with groups of pods are in the words of 1.37, and an explanation asks no extender.
 RECORDED = sorted(

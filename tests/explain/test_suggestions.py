@@ -10,10 +10,10 @@ import pytest
 from moorage.engine import Engine
 from moorage.engine.decider import Decider
 from moorage.engine.explain import Suggestion, explain
-from moorage.framework.edits import AnyEdit, SetScheduler
+from moorage.framework.edits import Edit, Uncordon
 from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
-from moorage.plugins.disk_io.disk_io_resource import KIND
+from moorage_policies.disk_io.disk_io_resource import KIND
 from tests.builders import cluster, node, pod
 from tests.coexisting import exclusive
 from tests.explain.building import configuration, engine
@@ -437,10 +437,29 @@ def test_edits_survive_json() -> None:
     (first, *_) = explain(asked.decider, pod(cpu=2)).suggestions
 
     text = msgspec.json.encode(first)
+    again = msgspec.json.decode(text, type=Suggestion)
 
-    assert msgspec.json.decode(text, type=Suggestion) == first
-    edit = msgspec.json.decode(msgspec.json.encode(SetScheduler("x")), type=AnyEdit)
-    assert edit == SetScheduler("x")
+    assert msgspec.json.encode(again) == text
+    assert again.edits
+    assert [msgspec.convert(each, Uncordon) for each in again.edits] == list(first.edits)
+
+
+class PaintBlue(Edit, frozen=True):
+    """An edit that a plugin brings."""
+
+    shade: str
+
+    @property
+    def text(self) -> str:
+        return f"it were painted {self.shade}"
+
+
+def test_an_edit_of_a_plugin_is_data_too() -> None:
+    made = Suggestion("paint", ("Painter",), "grey", "blue", "fits", (PaintBlue("navy"),))
+
+    again = msgspec.json.decode(msgspec.json.encode(made), type=Suggestion)
+
+    assert again.edits == ({"edit": "paintBlue", "shade": "navy"},)
 
 
 def test_a_decider_without_an_engine_is_enough() -> None:

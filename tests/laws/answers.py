@@ -9,7 +9,6 @@ import msgspec
 from moorage.config import FeatureGates
 from moorage.documents.conversion import to_struct
 from moorage.framework.plugin import Filter, Plugin, Score
-from moorage.plugins import BUILTIN
 from moorage.plugins.coexist_policy import CoexistPolicy, CoexistPolicyArgs
 from moorage.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from moorage.plugins.gpu_aware import GPUAware
@@ -17,10 +16,11 @@ from moorage.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffini
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.testing.declarations import Declarations
 from tests.builders import Manifest
+from tests.registered import PLUGINS
 
-FILTERS = [plugin for plugin in BUILTIN if issubclass(plugin, Filter)]
-SCORES = [plugin for plugin in BUILTIN if issubclass(plugin, Score)]
-EITHER = [plugin for plugin in BUILTIN if issubclass(plugin, Filter | Score)]
+FILTERS = [plugin for plugin in PLUGINS if issubclass(plugin, Filter)]
+SCORES = [plugin for plugin in PLUGINS if issubclass(plugin, Score)]
+EITHER = [plugin for plugin in PLUGINS if issubclass(plugin, Filter | Score)]
 
 
 #: Args without which a plugin would not serve one of its points.

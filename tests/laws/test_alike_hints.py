@@ -12,14 +12,14 @@ from msgspec import structs
 from moorage.framework.plugin import Plugin
 from moorage.framework.wakeups import Resource, Wakeup
 from moorage.objects.pod import Pod
-from moorage.plugins import BUILTIN
 from tests.laws.answers import build
+from tests.registered import PLUGINS
 from tests.strategies import nodes, pods
 
 #: Every hint of a built-in plugin that is alike, with the plugin it belongs to.
 ALIKE = [
     pytest.param(kind, at, id=f"{kind.name}-{at}")
-    for kind in BUILTIN
+    for kind in PLUGINS
     for at, each in enumerate(build(kind).wakeups())
     if each.alike and each.hint is not None
 ]

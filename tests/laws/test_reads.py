@@ -16,10 +16,10 @@ from moorage.framework.plugin import Plugin
 from moorage.objects.node import HOSTNAME, Node
 from moorage.objects.pod import Pod
 from moorage.objects.storage import StorageObject
-from moorage.plugins.disk_io.disk_io_resource import DISK_IO
 from moorage.plugins.topology_spread.pod_topology_spread import PodTopologySpread
 from moorage.plugins.volumes.volume_binding import VolumeBinding
 from moorage.testing import check_reads, collect_answers
+from moorage_policies.disk_io.disk_io_resource import DISK_IO
 from tests.builders import cluster, node, pod
 from tests.laws.answers import EITHER, build, variants
 from tests.storage_builders import claiming, pv, pvc, storage_class

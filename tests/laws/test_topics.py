@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from moorage.framework.plugin import Plugin
 from moorage.framework.wakeups import Action, Resource, Wakeup
 from moorage.objects.pod import Pod
-from moorage.plugins import BUILTIN
-from moorage.plugins.disk_io.disk_io_resource import KIND
+from moorage_policies.disk_io.disk_io_resource import KIND
 from tests.device_builders import device_class
 from tests.extended_fakes import custom
 from tests.laws.answers import build
+from tests.registered import PLUGINS
 from tests.storage_builders import pvc
 from tests.strategies import NAMESPACES, nodes, pods
 
 #: Every hint of a built-in plugin that has topics, with the plugin it belongs to.
 TOPICAL = [
     pytest.param(kind, at, id=f"{kind.name}-{at}")
-    for kind in BUILTIN
+    for kind in PLUGINS
     for at, each in enumerate(build(kind).wakeups())
     if each.topics is not None
 ]

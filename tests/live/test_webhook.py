@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from moorage.app.coexist_admission import ANNOTATION as RAISED
-from moorage.objects.pod import COEXIST_POLICY, PLACED
+from moorage.objects.coexist import ANNOTATION as COEXIST_POLICY, PLACED
 from tests.client_certificates import ClientAuthority
 from tests.patience import open_session, until
 from tests.ports import free_port

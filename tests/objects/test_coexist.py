@@ -12,15 +12,15 @@ from moorage.objects.coexist import (
     DAEMONSET_AND_STATIC_PODS,
     EXCLUSIVE_THERE,
     OTHERS_THERE,
-    CoexistRefusal,
     admit,
     conflict,
     is_exclusive,
-    is_ordinary,
     policy_of,
     unknown_policy,
 )
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.pod import Pod
+from moorage.objects.pod_refusal import PodRefusal
 from tests.builders import pod
 from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
 
@@ -144,7 +144,7 @@ def test_kubelet_rejects_a_pod_that_was_assigned_directly(
 ) -> None:
     """Among pods that do not matter; the one that does is named."""
     others = [daemon("d"), static("s"), present]
-    expected = None if why is None else CoexistRefusal("CoexistPolicy", f"{why}: {present.key}")
+    expected = None if why is None else PodRefusal("CoexistPolicy", f"{why}: {present.key}")
     assert admit(comes, others, enabled=True) == expected
 
 

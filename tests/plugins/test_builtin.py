@@ -7,6 +7,7 @@ import pytest
 from moorage.config import FeatureGates
 from moorage.framework.plugin import Plugin
 from moorage.plugins import BUILTIN, REGISTRY
+from tests.registered import PLUGINS
 
 
 def test_every_plugin_is_known_by_its_name() -> None:
@@ -14,7 +15,7 @@ def test_every_plugin_is_known_by_its_name() -> None:
     assert len(REGISTRY) == len(BUILTIN)
 
 
-@pytest.mark.parametrize("plugin", BUILTIN, ids=lambda plugin: plugin.name)
+@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.name)
 def test_every_plugin_can_be_made_with_default_args(plugin: type[Plugin]) -> None:
     args = plugin.Args and plugin.Args()
 

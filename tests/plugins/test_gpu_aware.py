@@ -23,7 +23,6 @@ from moorage.framework.status import Code
 from moorage.framework.wakeups import Action, Resource
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from moorage.plugins.gpu_aware import RESERVE_LABELS, GPUAware
 from moorage.plugins.gpu_aware_args import GPUAwareArgs, repository
 from moorage.simulate.loading import load as manifests
@@ -33,6 +32,7 @@ from tests.builders import EMPTY, cluster, node, pod
 from tests.cli.invoking import Moorage
 from tests.engine.driver import driver, evictions
 from tests.plugins.asking import codes, listens, rejections, scores, wakes
+from tests.registered import REGISTRY
 from tests.strategies import clusters, nodes
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,6 @@ from moorage.objects.decode import from_builtins
 from moorage.objects.device import DeviceClass
 from moorage.objects.pod import Pod
 from moorage.objects.resource_claim import ResourceClaim
-from moorage.plugins import REGISTRY
 from moorage.plugins.gpu_aware import GPUAware
 from moorage.plugins.gpu_aware_args import GPUAwareArgs
 from moorage.simulate.loading import load as load_manifests
@@ -34,6 +33,7 @@ from tests.device_builders import (
     result as given,
 )
 from tests.plugins.asking import listens, rejections
+from tests.registered import REGISTRY
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gpu"
 OF_NET = 'device.driver == "net.example.com"'

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import moorage
-from moorage.plugins import BUILTIN
+from tests.registered import PLUGINS
 
 SOURCES = Path(moorage.__file__).parent
-NAMES = re.compile(rf"\b(?:{'|'.join(plugin.name for plugin in BUILTIN)})\b")
+NAMES = re.compile(rf"\b(?:{'|'.join(plugin.name for plugin in PLUGINS)})\b")
 IMPORT = re.compile(r"^\s*(?:from|import) moorage\.plugins\b")
 
 

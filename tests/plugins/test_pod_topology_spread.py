@@ -496,42 +496,6 @@ def test_halves_are_rounded_up() -> None:
     amounts = np.array([0.5, 1.5, 2.5, 2.4999999999999996, 0.49999999999999994])
     costs = Costs((Cost(amounts, np.arange(5)),), None)
     assert PLUGIN.score(costs, made.nodes, made.nodes.rows).tolist() == [1, 2, 3, 2, 0]
-    levels = costs.find_levels()
-    assert levels is not None
-    assert levels.numbers.tolist() == [1, 2, 3, 2, 0]
-
-
-STEPS = st.lists(st.tuples(st.sampled_from(["a1", "a2", "b1"]), st.booleans()), max_size=12)
-
-
-@given(st.permutations([soft(HOSTNAME), soft(), soft("rack", 2)]), st.integers(1, 3), STEPS)
-def test_places_that_are_kept_are_those_of_the_scores(
-    written: list[Any], count: int, steps: list[tuple[str, bool]]
-) -> None:
-    made = cluster(
-        node("a1", labels={ZONE: "a", "rack": "1"}),
-        node("a2", labels={ZONE: "a", "rack": "2"}),
-        node("b1", labels={ZONE: "b", "rack": "1"}),
-    )
-    asked, nodes = asks(*written[:count]), made.nodes
-    placed: list[Pod] = []
-    seen: list[int] = []
-    for number, (at, comes) in enumerate([("a1", True), *steps]):
-        if comes or not placed:
-            placed.append(web(f"web-{number}", at))
-            made.put_pod(placed[-1])
-        else:
-            made.remove_pod(placed.pop().uid)
-        costs = PLUGIN.pre_score(asked, nodes, nodes.rows)
-        assert costs is not None
-        levels = costs.find_levels()
-        assert levels is not None
-        assert levels.are_kept
-        seen.append(id(levels.places))
-        expected = PLUGIN.score(costs, nodes, nodes.everything).tolist()
-        assert levels.numbers[levels.places].tolist() == expected
-    assert len(set(seen)) == 1
-    check(made)
 
 
 def prepared_for(pending: Pod, made: Cluster) -> Spreads:

@@ -25,7 +25,7 @@ USERS = [
     *sorted((ROOT / "src/moorage/cli/plugin_template").glob("*/src/__init__.py.txt")),
 ]
 PLUGINS = [each for each in USERS if each.suffix != ".md"]
-POLICIES = sorted((ROOT / "src/moorage/plugins").glob("[dc]*/*.py"))
+POLICIES = sorted((ROOT / "src" / "moorage_policies").rglob("*.py"))
 
 #: What authors make classes of.
 BASES = (plugin.Plugin, plugin.PendingPermits, plugin.Handle, plugin.Ledger)

@@ -8,7 +8,7 @@ from typing import Any
 
 from moorage.objects.coexist import ANNOTATION
 from moorage.objects.node import HOSTNAME, ZONE
-from moorage.plugins.disk_io.disk_io_resource import BLOCK_SIZE, READ, WRITE
+from moorage_policies.disk_io.disk_io_resource import BLOCK_SIZE, READ, WRITE
 from tests.builders import Manifest
 from tests.strategies import PREFERRED, REQUIRED
 

@@ -16,8 +16,8 @@ from moorage.cluster.view import list_members, see, see_less, see_more, see_row
 from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, ORDINARY_PODS
 from moorage.framework.plugin import Registry
 from moorage.plugins import REGISTRY
-from moorage.plugins.disk_io.disk_io_resource import DISK_IO
 from moorage.testing.declarations import Declarations
+from moorage_policies.disk_io.disk_io_resource import DISK_IO
 from tests.exactness.four_ways import FourWays, configuration, profile
 from tests.exactness.test_traps import Told
 from tests.false_plugins import TaintsOnly

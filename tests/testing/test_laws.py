@@ -10,14 +10,11 @@ import pytest
 from moorage import testing
 from moorage.cluster import Change, Nodes, NodeView, Rows, Scope, UndeclaredFact
 from moorage.framework.plugin import (
-    TEMPLATE,
-    TEMPLATE_BUT_VOLUMES,
     NodeFilter,
     NodeScore,
     PreFilter,
     Scores,
     Sign,
-    SignedParts,
 )
 from moorage.framework.status import Reason
 from moorage.framework.verdict import Verdict
@@ -80,22 +77,6 @@ class ScoresTooHigh(Disk):
 class SignsNothing(Disk):
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return ()
-
-
-class SignsNames(Disk):
-    """Signs more than it says."""
-
-    signs = TEMPLATE
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return pod.name
-
-
-class SignsVolumes(Disk):
-    signs = TEMPLATE_BUT_VOLUMES
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return (super().sign(pod, nodes), pod.spec.volumes)
 
 
 class ReadsName(Disk):
@@ -192,8 +173,6 @@ def test_a_plugin_that_keeps_the_laws_passes() -> None:
         ScoresByPosition(),
         ScoresTooHigh(),
         SignsNothing(),
-        SignsNames(),
-        SignsVolumes(),
         ReadsName(),
         ReadsStatus(),
         ReadsLess(),
@@ -240,43 +219,6 @@ class ReadsStorage(Disk):
         return Verdict.rejecting(~nodes.nothing(rows) & any(nodes.storage), LATE)
 
 
-class SignsATeam(Disk):
-    """Signs an annotation that none of these pods has, and does not say so in `signs`."""
-
-    signs = TEMPLATE
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return pod.annotations.get("team")
-
-    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
-        return "for team a" if pod.annotations.get("team") == "b" else None
-
-    def score_node(self, pod: Pod, node: NodeView) -> int:
-        return 0
-
-
-class SignsALabel(SignsATeam):
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return pod.labels.get("team")
-
-
-class SignsTheStatus(SignsATeam):
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return pod.status.start_time
-
-
-class SignsTheCluster(SignsATeam):
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return nodes.label("disk").filled
-
-
-class SignsWhatItSays(SignsATeam):
-    signs = SignedParts(annotations=frozenset({"team"}))
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return pod.annotations.get("team"), pod.spec.priority, nodes.labels_that_matter(pod)
-
-
 FALSE_READS = [
     ReadsNotesOfTheLastNode(),
     ReadsImages(),
@@ -302,20 +244,6 @@ def test_a_change_shows_it_as_well(plugin: Disk) -> None:
 
     with pytest.raises(AssertionError):
         check_all()
-
-
-@pytest.mark.parametrize(
-    "plugin",
-    [SignsATeam(), SignsALabel(), SignsTheStatus(), SignsTheCluster()],
-    ids=lambda plugin: type(plugin).__name__,
-)
-def test_what_is_signed_and_not_named_is_found(plugin: Disk) -> None:
-    with pytest.raises(AssertionError):
-        testing.check_laws(plugin, OBJECTS, PODS)
-
-
-def test_what_is_signed_and_named_passes() -> None:
-    testing.check_laws(SignsWhatItSays(), OBJECTS, PODS)
 
 
 def test_a_driver_decides_and_performs() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from moorage.plugins import REGISTRY
 from moorage.simulate.traces.csv_trace import GPU, MODEL, read_openb
 from moorage.world.cluster_use import GpuDemands
 from tests.builders import cluster, node, pod
+from tests.registered import REGISTRY
 from tests.simulate.test_openb_trace import write
 from tools.openb.study import SETTINGS, Outcome, study
 

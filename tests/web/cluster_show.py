@@ -18,9 +18,9 @@ from moorage.engine import Engine
 from moorage.engine.actions import BindPod
 from moorage.framework.profile import known_plugins
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from moorage.world import World
 from tests.builders import node, pod
+from tests.registered import REGISTRY
 from tests.web.serving import serving
 
 

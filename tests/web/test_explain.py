@@ -40,7 +40,8 @@ async def test_it_is_what_explain_says_and_what_the_queue_knows() -> None:
     own = explain(driven.engine.decider, driven.pods["default/big"])
     told_again = msgspec.convert(told, Explanation)
     assert status == 200
-    assert msgspec.structs.replace(told_again, queue=None) == own
+    without_queue = msgspec.structs.replace(told_again, queue=None)
+    assert msgspec.to_builtins(without_queue) == msgspec.to_builtins(own)
     assert told_again.queue == QueueView(
         place="unschedulable", attempts=1, message=own.message, rejected_by=("NodeResourcesFit",)
     )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Any, Self
 
 import msgspec
 import numpy as np
 import pytest
 
-from moorage.cluster import HandleRegistry, NodeView
+from moorage.cluster import HandleRegistry, NodeView, View
 from moorage.engine.explain import finish
-from moorage.framework.plugin import NodeFilter
+from moorage.framework.plugin import NodeFilter, PreEnqueue
+from moorage.framework.sections import Cell, Section, ShowSection
 from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS, LIMIT_LABEL
 from moorage.objects.meta import Condition
 from moorage.objects.pod import Pod
@@ -24,9 +26,10 @@ from moorage.web.overview import (
     count_devices,
     describe_batching,
     group_nodes,
-    list_exclusive,
     list_gangs,
     list_labels,
+    list_sections,
+    show_section,
 )
 from tests.builders import node, pod
 from tests.device_builders import resource_slice
@@ -179,13 +182,16 @@ def test_who_holds_nodes_by_exclusive_pods() -> None:
     )
     driven.settle()
 
-    found = msgspec.json.decode(finished(list_exclusive(driven.engine)))
+    found = msgspec.json.decode(finished(show_section(driven.engine, "exclusive")))
 
-    assert found["count"] == 2
     mpi, other = found["items"]
-    assert (mpi["name"], mpi["nodes"], mpi["pods"], mpi["limit"]) == ("mpi", 2, 2, "2")
-    assert (mpi["free"]["cpu"], other["free"]["cpu"]) == (6000, 1000)
-    assert (other["name"], other["nodes"], other["limit"]) == ("other", 1, None)
+    assert mpi[:3] == ["mpi", "2 of 2", 2]
+    assert (mpi[3]["cpu"], other[3]["cpu"]) == (6000, 1000)
+    assert other[:3] == ["other", 1, 1]
+    assert found["isWhole"]
+    (title,) = msgspec.json.decode(list_sections(driven.engine))
+    assert title == {"name": "exclusive", "title": "Exclusive nodes"}
+    assert finished(show_section(driven.engine, "nothing")) == b"null"
 
 
 def test_a_limit_of_the_configuration_is_told_where_no_label_says_more() -> None:
@@ -199,9 +205,51 @@ def test_a_limit_of_the_configuration_is_told_where_no_label_says_more() -> None
     driven.apply(*(pod("p", namespace=name, metadata=alone) for name in ("mpi", "other")))
     driven.settle()
 
-    found = msgspec.json.decode(finished(list_exclusive(driven.engine)))
-    limits = {each["name"]: each["limit"] for each in found["items"]}
-    assert limits == {"mpi": "2", "other": "3"}
+    found = msgspec.json.decode(finished(show_section(driven.engine, "exclusive")))
+    assert {each[0]: each[1] for each in found["items"]} == {"mpi": "1 of 2", "other": "1 of 3"}
+
+
+def test_so_many_rows_of_a_plugin_are_listed_and_no_more_are_made() -> None:
+    made = []
+
+    class Endless(PreEnqueue, ShowSection):
+        name = "Endless"
+        section = Section("endless", "Numbers", ("number", "square"), "none")
+
+        def pre_enqueue(self, pod: Pod) -> None:
+            return None
+
+        def section_rows(self, nodes: View) -> Iterator[tuple[Cell, ...]]:
+            for number in count():
+                made.append(number)
+                yield str(number), number**2
+
+    driven = driver(plugins=(Endless,))
+    found = msgspec.json.decode(finished(show_section(driven.engine, "endless")))
+
+    assert len(found["items"]) == 200
+    assert found["items"][3] == ["3", 9]
+    assert not found["isWhole"]
+    assert len(made) <= 210
+
+
+def test_a_table_that_breaks_says_so() -> None:
+    class Broken(PreEnqueue, ShowSection):
+        name = "Broken"
+        section = Section("broken", "Broken", ("name",), "none")
+
+        def pre_enqueue(self, pod: Pod) -> None:
+            return None
+
+        def section_rows(self, nodes: View) -> Iterator[tuple[Cell, ...]]:
+            yield ("first",)
+            raise SystemExit("enough")
+
+    driven = driver(plugins=(Broken,))
+    found = msgspec.json.decode(finished(show_section(driven.engine, "broken")))
+
+    assert found["items"] == []
+    assert 'asking plugin "Broken" for its table' in found["empty"]
 
 
 def test_devices_and_what_plugins_count() -> None:

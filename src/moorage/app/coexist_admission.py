@@ -23,11 +23,13 @@ from typing import Any
 
 import msgspec
 
-from moorage.objects.coexist import CoexistRefusal, admit, is_exclusive, is_ordinary, is_trusted
+from moorage.objects.coexist import admit, is_exclusive, is_trusted
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.kinds import Object
 from moorage.objects.node import Node
 from moorage.objects.placement_rules import is_tolerated
 from moorage.objects.pod import Pod
+from moorage.objects.pod_refusal import PodRefusal
 from moorage.objects.resources import CPU, MEMORY, format_amount
 from moorage.objects.workload import Namespace
 
@@ -65,7 +67,7 @@ class CoexistGuard:
         """The pods on a node, as last seen."""
         return self._placed.get(node, {}).values()
 
-    def review(self, pod: Pod, node: str) -> CoexistRefusal | None:
+    def review(self, pod: Pod, node: str) -> PodRefusal | None:
         """Why a pod may not go to a node; None if it may."""
         return admit(pod, self._present(node), enabled=self._enabled, trusts=self._trusts)
 

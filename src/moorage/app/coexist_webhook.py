@@ -30,11 +30,12 @@ from moorage.client.api_errors import ApiError, ClientError
 from moorage.client.connection import Connection
 from moorage.client.reflector import Reflector
 from moorage.documents.json_text import decode_at_any_depth
-from moorage.objects.coexist import CoexistRefusal, is_exclusive
+from moorage.objects.coexist import is_exclusive
 from moorage.objects.decode import UNREADABLE, from_json
 from moorage.objects.kinds import KINDS
 from moorage.objects.meta import Wire
 from moorage.objects.pod import Pod
+from moorage.objects.pod_refusal import PodRefusal
 
 from . import logs
 from .coexist_admission import CoexistGuard, NodeSizes, encode_patch, raise_requests
@@ -157,9 +158,7 @@ class Webhook:
             _log.error("Could not review a pod", pod=pod, error=error)
             refusal = None
             if self._on_error is OnError.DENY:
-                refusal = CoexistRefusal(
-                    "CoexistPolicy", f"failed CoexistPolicy: cannot tell: {error}"
-                )
+                refusal = PodRefusal("CoexistPolicy", f"failed CoexistPolicy: cannot tell: {error}")
         return _respond(review.uid, refusal)
 
     async def raise_requests(self, request: web.Request) -> web.Response:
@@ -205,7 +204,7 @@ class Webhook:
         except TimeoutError:
             raise web.HTTPRequestTimeout from None
 
-    async def _review(self, review: _Request) -> CoexistRefusal | None:
+    async def _review(self, review: _Request) -> PodRefusal | None:
         if not self._synced.is_set():
             raise CannotTell("the pods of the cluster are not known yet")
         if review.kind.kind == "Binding":
@@ -216,7 +215,7 @@ class Webhook:
         # one, and then a pod that was refused would have closed the node.
         return self._ask_guard(pod, pod.node_name) if pod.node_name else None
 
-    async def _review_binding(self, review: _Request) -> CoexistRefusal | None:
+    async def _review_binding(self, review: _Request) -> PodRefusal | None:
         binding = decode_at_any_depth(_BINDING.decode, review.object)
         name, uid = review.name or binding.metadata.name, binding.metadata.uid
         pod = self._guard.find(review.namespace, name)
@@ -234,7 +233,7 @@ class Webhook:
         """Whether a binding is surely real, so that an ordinary pod may reserve its node."""
         return is_exclusive(pod) or self._trusts_callers
 
-    def _ask_guard(self, pod: Pod, node: str) -> CoexistRefusal | None:
+    def _ask_guard(self, pod: Pod, node: str) -> PodRefusal | None:
         refusal = self._guard.review(pod, node)
         if refusal is not None:
             _log.info("Refused a pod", pod=pod.key, node=node, reason=refusal.message)
@@ -264,14 +263,12 @@ def _answer_unreadable(body: bytes, error: Exception) -> web.Response:
     return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"not an AdmissionReview: {error}\n")
 
 
-def _refuse_unreadable(error: Exception) -> CoexistRefusal:
-    return CoexistRefusal(
-        "CoexistPolicy", f"failed CoexistPolicy: the object cannot be read: {error}"
-    )
+def _refuse_unreadable(error: Exception) -> PodRefusal:
+    return PodRefusal("CoexistPolicy", f"failed CoexistPolicy: the object cannot be read: {error}")
 
 
 def _respond(
-    uid: str, refusal: CoexistRefusal | None, more: Mapping[str, str] | None = None
+    uid: str, refusal: PodRefusal | None, more: Mapping[str, str] | None = None
 ) -> web.Response:
     response: dict[str, Any] = {"uid": uid, "allowed": refusal is None, **(more or {})}
     if refusal is not None:

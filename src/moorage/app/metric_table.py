@@ -255,21 +255,6 @@ CLASSES = _gauge("moorage_classes", "Classes of like pods whose answers are kept
 CLASS_BYTES = _gauge(
     "moorage_class_bytes", "Bytes that the answers for like pods take, at most.", "profile"
 )
-EXCLUSIVE_PODS = _gauge(
-    "moorage_exclusive_pods",
-    "Pods on nodes that by their coexist policy share the node with no ordinary pod.",
-)
-WAITING_EXCLUSIVE_PODS = _gauge(
-    "moorage_waiting_exclusive_pods", "Exclusive pods in the queue, as yet without a node."
-)
-EXCLUSIVE_NODES = _gauge(
-    "moorage_exclusive_nodes", "Nodes that exclusive pods of a namespace hold.", "namespace"
-)
-STRANDED_RESOURCES = _gauge(
-    "moorage_exclusive_nodes_unrequested",
-    "What no pod requests of the nodes that exclusive pods of a namespace hold: cores, or bytes.",
-    "namespace resource",
-)
 EXTENDED_RESOURCE = _gauge(
     "moorage_extended_resource",
     "Figures of an extended resource, such as its capacity and what is used, over all nodes.",

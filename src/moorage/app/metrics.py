@@ -14,21 +14,18 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Protocol
 
-import numpy as np
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import generate_latest
 
 import moorage
-from moorage.cluster import Nodes
 from moorage.cluster.extended.resources import ExtendedView
 from moorage.engine import Engine
-from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, HOLDERS
+from moorage.framework.plugin import Plugin
 from moorage.framework.profile import Profile
+from moorage.framework.sections import ShowFigures
 from moorage.framework.series import Counts, Histogram, Metric, Series
 from moorage.framework.status import PluginError
-from moorage.objects.coexist import is_exclusive
-from moorage.objects.resources import CPU, MEMORY
 from moorage.queue import Entity
 from moorage.web.engine_reads import Read, in_slices
 
@@ -120,7 +117,8 @@ class Metrics:
         yield Counts(table.STALL, [((), self._stall_seconds())])
 
     def _families(self) -> Generator[None, None, list[Family]]:
-        rejections, waiting_exclusive = yield from self._look_at_queue()
+        rejections = yield from self._look_at_queue()
+        shown = yield from self._of_cluster()
         extended = yield from _add_up_extended(self._engine.cluster.extended)
         series = chain(
             self._observations.series(),
@@ -129,7 +127,7 @@ class Metrics:
             self._of_worker(),
             self._of_process(),
             (Counts(table.UNSCHEDULABLE_PODS, rejections.items()),),
-            (Counts(table.WAITING_EXCLUSIVE_PODS, [((), waiting_exclusive)]), extended),
+            (extended, *shown),
             (self._requests, self._request_durations),
         )
         found = []
@@ -138,16 +136,32 @@ class Metrics:
             yield
         return found
 
-    def _look_at_queue(self) -> Generator[None, None, tuple[Counter[tuple[str, str]], int]]:
-        """Counts waiting pods that each plugin of each profile rejected, and exclusive ones."""
+    def _look_at_queue(self) -> Generator[None, None, Counter[tuple[str, str]]]:
+        """Counts waiting pods that each plugin of each profile rejected."""
         found: Counter[tuple[str, str]] = Counter()
-        exclusive = 0
         left = iter(list(self._engine.queue))
         while some := list(islice(left, _SLICE)):
             found.update(_blames(some))
-            exclusive += sum(1 for queued in some if is_exclusive(queued.pod))
             yield
-        return found, exclusive
+        return found
+
+    def _of_cluster(self) -> Generator[None, None, list[Series]]:
+        """Returns the figures of the cluster that plugins show."""
+        found: dict[str, Series] = {}
+        profiles = self._engine.profiles.values()
+        plugins = {each.name: each for one in profiles for each in one.plugins.values()}
+        for plugin in plugins.values():
+            if isinstance(plugin, ShowFigures):
+                waiting = [queued.pod for queued in list(self._engine.queue)]
+                try:
+                    for series in plugin.figures(self._engine.cluster.nodes, waiting):
+                        if series is not None:
+                            found.setdefault(series.metric.name, series)
+                        yield
+                except Exception as error:  # noqa: BLE001 - other metrics are written anyway
+                    _warn(plugin, error)
+        own = {each.name for each in table.METRICS}
+        return [series for name, series in found.items() if name not in own]
 
     def _of_queue(self) -> Iterator[Counts]:
         engine = self._engine
@@ -165,9 +179,6 @@ class Metrics:
         yield _by_one(table.TOO_COSTLY_PODS, engine.too_costly)
         yield Counts(table.QUEUED_ENTITIES, queue.entities())
         yield Counts(table.QUEUE_INCOMING_ENTITIES, queue.incoming_entities.items())
-        exclusive = cluster.nodes.ledger(EXCLUSIVE_PODS).column(ALL)
-        yield Counts(table.EXCLUSIVE_PODS, [((), int(exclusive.sum()))])
-        yield from _of_exclusive_nodes(cluster.nodes)
 
     def _of_batches(self) -> Iterator[Counts]:
         """Yields how pods share answers, and which plugins prevent it."""
@@ -212,9 +223,7 @@ class Metrics:
                     for series in plugin.metrics():
                         add_of_profile(families, profile.name, series)
                 except Exception as error:  # noqa: BLE001 - other metrics are written anyway
-                    _log.warning(
-                        "Could not read the metrics of a plugin", plugin=plugin.name, error=error
-                    )
+                    _warn(plugin, error)
         return iter(families.values())
 
     def _of_process(self) -> Iterator[Counts]:
@@ -224,24 +233,14 @@ class Metrics:
         yield Counts(table.BUILD_INFO, [(build, 1)])
 
 
+def _warn(plugin: Plugin, error: Exception) -> None:
+    _log.warning("Could not read the metrics of a plugin", plugin=plugin.name, error=error)
+
+
 def _blames(waiting: Iterable[Entity]) -> Iterator[tuple[str, str]]:
     for queued in waiting:
         for plugin in queued.waking_plugins:
             yield plugin, queued.pod.spec.scheduler_name
-
-
-def _of_exclusive_nodes(nodes: Nodes) -> Iterator[Counts]:
-    """Yields how many nodes exclusive pods hold, by namespace, and what is not requested there."""
-    held, unrequested = Counts(table.EXCLUSIVE_NODES), Counts(table.STRANDED_RESOURCES)
-    holders = nodes.ledger(HOLDERS)
-    for namespace in sorted(holders):
-        rows = list(holders.of(namespace))
-        held.add((namespace,), len(rows))
-        for resource, per_unit in ((CPU, 1000), (MEMORY, 1)):
-            at = nodes.resources[resource]
-            left = np.clip(nodes.allocatable[at][rows] - nodes.requested[at][rows], 0, None)
-            unrequested.add((namespace, resource), float(left.sum()) / per_unit)
-    yield from (held, unrequested)
 
 
 def _add_up_extended(extended: ExtendedView) -> Generator[None, None, Counts]:

@@ -114,7 +114,7 @@ def _show_left(fit: Fit, names: NodeNames) -> Iterator[RenderableType]:
 
 
 def _show_freed(fit: Fit, names: NodeNames) -> Iterator[RenderableType]:
-    """Yields the evictions that would free nodes for exclusive pods."""
+    """Yields the evictions that would free nodes."""
     if fit.freed:
         pods = sum(len(each.pods) for each in fit.freed)
         yield ""

@@ -68,6 +68,8 @@ def hollow(  # noqa: PLR0913 - one for each flag
 
     from moorage.app.hollow_cluster import SELECTOR, RemoteHollowSettings
     from moorage.embedded.hollow.pod_life import HollowSettings
+    from moorage.engine.registry import registry
+    from moorage.framework.kubelet_admission import find_admissions
 
     from .inputs import ConnectionOptions
     from .run import configure_logs
@@ -76,7 +78,10 @@ def hollow(  # noqa: PLR0913 - one for each flag
     configure_logs(log_format, log_level, 0)
     file = read_cluster_file(nodes).nodes
     lives = HollowSettings(
-        start_seconds=start_seconds, run_seconds=run_seconds, stop_seconds=stop_seconds
+        start_seconds=start_seconds,
+        run_seconds=run_seconds,
+        stop_seconds=stop_seconds,
+        policies=find_admissions(registry()),
     )
     settings = RemoteHollowSettings(lives, "" if all_nodes else SELECTOR)
     options = ConnectionOptions(kubeconfig, context, master)

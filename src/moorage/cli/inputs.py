@@ -37,7 +37,7 @@ from moorage.engine.explain import Explanation, GangExplanation
 from moorage.engine.registry import RegistryError, check, registry
 from moorage.engine.settings import class_settings
 from moorage.framework.observe import UNOBSERVED, Observer
-from moorage.framework.plugin import Plugin
+from moorage.framework.plugin import Plugin, Registry
 from moorage.framework.profile import known_plugins
 from moorage.objects.custom import CustomKind
 from moorage.objects.kinds import KINDS, READ_KINDS, Object
@@ -100,7 +100,7 @@ class EngineOptions:
 
         An engine that asks no extenders decides as if there were none, and a note says so.
         """
-        plugins = registry(self._own_plugins)
+        plugins = self.registry
         configuration = _apply_election(self._configuration(plugins), self.election)
         if not asks_extenders and configuration.extenders:
             urls = ", ".join(each.url_prefix for each in configuration.extenders)
@@ -113,7 +113,7 @@ class EngineOptions:
 
     def configuration(self) -> Configuration:
         """Reads the configuration; raises what `engine` would raise about it."""
-        return _apply_election(self._configuration(registry(self._own_plugins)), self.election)
+        return _apply_election(self._configuration(self.registry), self.election)
 
     @property
     def flags(self) -> str:
@@ -141,6 +141,11 @@ class EngineOptions:
             return None
         profile = {"plugins": {"multiPoint": {"enabled": enabled}}}
         return json.dumps({"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]})
+
+    @cached_property
+    def registry(self) -> Registry:
+        """All plugins by name; raises RegistryError or InputError."""
+        return registry(self._own_plugins)
 
     @cached_property
     def _own_plugins(self) -> tuple[type[Plugin], ...]:

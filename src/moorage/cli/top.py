@@ -34,9 +34,7 @@ SortOption = Annotated[
 EveryOption = Annotated[
     float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Seconds between two updates.")
 ]
-OnceOption = Annotated[
-    bool, typer.Option("--once", help="Print everything once, as without a terminal.")
-]
+OnceOption = Annotated[bool, typer.Option("--once", help="Print one snapshot and exit.")]
 
 
 def top(  # noqa: PLR0913 - one for each flag

@@ -210,10 +210,10 @@ def up(  # noqa: PLR0913 - one for each flag
     from moorage.app import logs
     from moorage.app.local_cluster import SchedulerAccess, UpSettings
     from moorage.app.observations import Observations
-    from moorage.config import FeatureGates
     from moorage.demo import CLUSTER, GATES, SCHEDULER
     from moorage.embedded.hollow.pod_life import HollowSettings
     from moorage.embedded.server import ServerSettings
+    from moorage.framework.kubelet_admission import find_admissions
 
     from .demo import run_demo
     from .inputs import EngineOptions
@@ -232,16 +232,18 @@ def up(  # noqa: PLR0913 - one for each flag
     observations = Observations()
     options = EngineOptions(config, feature_gates, plugins, election={"leader_elect": False})
     engine = options.engine(observations)
-    coexist = FeatureGates.from_text(feature_gates).enabled("CoexistPolicy")
     if not _is_given(context, "nodes") and (source or has_cluster(data_dir)):
         nodes = "0"
     cluster = read_cluster_file(nodes)
-    server = ServerSettings(host=listen, port=port, data_dir=data_dir, coexist=coexist)
+    server = ServerSettings(
+        host=listen, port=port, data_dir=data_dir, coexist=options.gates["CoexistPolicy"]
+    )
     hollow = HollowSettings(
         start_seconds=start_seconds,
         run_seconds=run_seconds,
         stop_seconds=stop_seconds,
-        coexist=coexist,
+        policies=find_admissions(options.registry),
+        unknown=[name for name, is_on in options.gates.items() if not is_on],
     )
     settings = UpSettings(
         server=replace(server, token=token) if token else server,

@@ -22,7 +22,6 @@ from moorage.embedded.hollow.node_shapes import ShapeError, ShapeFile, plain_nod
 from moorage.embedded.kinds.catalogue import catalogue
 from moorage.embedded.store.journal import FILE_NAME
 from moorage.engine import Engine
-from moorage.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
 from moorage.objects.meta import ObjectKind
 from moorage.record.last_state import read_last_state
 from moorage.record.reader import is_recording
@@ -33,6 +32,9 @@ from .rendering import note, plain
 
 # No kubeconfig is larger, and a dump that is smaller is quickly read twice.
 _LARGEST_KUBECONFIG = 2**20
+
+# See docs/coexist-policy.md.
+_ALONE = "scheduling.moorage.dev/coexist-policy=DaemonsetAndStaticPods"
 
 
 async def read_copies(sources: Sequence[str], *, with_values: bool) -> list[Copied]:
@@ -212,8 +214,7 @@ class WelcomeText:
                 "whether 1,000 more of it would fit, and what runs out first",
             ),
             (
-                f"kubectl run alone --image=registry.example/alone \\\n"
-                f"    --annotations={ANNOTATION}={EXCLUSIVE}",
+                f"kubectl run alone --image=registry.example/alone \\\n    --annotations={_ALONE}",
                 "a pod with a node to itself",
             ),
             metrics if cluster.endpoints else scheduler,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set as AbstractSet
 from functools import partial
 
 from moorage.objects.node import Node
-from moorage.objects.pod import Pod
+from moorage.objects.pod import NO_STAMP, Pod
 from moorage.objects.pod_group import NO_LINKS, GroupLinks, PodGroup
 from moorage.objects.resource_claim import Allocation, DeviceObject
 from moorage.objects.resources import Amounts
@@ -159,13 +159,16 @@ class Cluster:
     def assumed_count(self) -> int:
         return len(self._assumed)
 
-    def assume(self, pod: Pod, node_name: str) -> Pod:
-        """Counts a pod on a node before its binding is confirmed; returns the pod on that node."""
+    def assume(self, pod: Pod, node_name: str, stamp: Mapping[str, str] = NO_STAMP) -> Pod:
+        """Counts a pod on a node before its binding is confirmed; returns the pod on that node.
+
+        It has the annotations that its binding will add.
+        """
         if node_name not in self._state.rows:
             raise UnknownNode(node_name)
         if pod.uid in self._pods:
             raise ValueError(f"pod {pod.key} is placed already")
-        placed = pod.on(node_name)
+        placed = pod.on(node_name, stamp)
         self._place(placed)
         self._assumed.add(pod.uid)
         return placed

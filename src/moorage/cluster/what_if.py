@@ -70,19 +70,6 @@ class WhatIf(Nodes):
         return self._nonzero
 
 
-def predict_facts(nodes: Nodes, row: int, change: Usage, at: int) -> RowFacts | None:
-    """Returns a row in plain numbers with a change of what is used there; None if one is too large.
-
-    What pods count for in scoring stays as it is.
-    """
-    known = nodes.facts(row)
-    more = change.requests.array[:, at].tolist()
-    requested = [one + other for one, other in zip(known.requested, more, strict=False)]
-    if max(requested) >= MOST_SUM:
-        return None
-    return RowFacts(row, known.allocatable, requested, known.nonzero_requested)
-
-
 def predict_facts_with_pods(
     nodes: Nodes, row: int, gone: Iterable[Pod], come: Iterable[Pod]
 ) -> RowFacts | None:

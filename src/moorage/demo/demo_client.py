@@ -14,10 +14,10 @@ import yaml
 
 from moorage.client import MERGE_PATCH, Api, Reflector, connect
 from moorage.client.api import Requests
+from moorage.objects.custom import CustomKind
 from moorage.objects.decode import Reader
 from moorage.objects.kinds import KINDS
 from moorage.objects.meta import Condition, ObjectKind, ObjectMeta, Wire, failure_to_place
-from moorage.plugins.disk_io.disk_io_resource import KIND as DISKS
 
 #: A folder in which `kubectl apply -f` finds everything that the demo applies.
 MANIFESTS = Path(str(files(__package__))) / "manifests"
@@ -34,6 +34,8 @@ def load_objects(file: str) -> list[dict[str, Any]]:
 
 Json = dict[str, Any]
 _NAMESPACE = "default"
+# What manifests/nodediskiostatuses.yaml defines.
+DISKS = CustomKind("diskio.moorage.dev", "v1alpha1", "NodeDiskIOStatus", "nodediskiostatuses")
 # Not those of the group events.k8s.io: kubectl shows these.
 _EVENTS = ObjectKind("", "v1", "Event", "events")
 # Dependents go after their owner.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from moorage.framework.device_writes import ClaimRelease, DeviceClaimRef, DeviceWrites
@@ -41,7 +43,7 @@ class BindPod(_Action, frozen=True, tag="bindPod"):
     node: str
     profile: str
     #: Annotations that the pod gets together with its node.
-    annotations: dict[str, str] = {}
+    annotations: Mapping[str, str] = {}
     #: The URL prefix of the extender that binds it; empty if the bind plugins do.
     extender: str = ""
 

@@ -21,9 +21,10 @@ from moorage.config import Extender
 from moorage.framework.attempt import Failed
 from moorage.framework.observe import POD, SUCCESS, Observer
 from moorage.framework.profile import Profile
+from moorage.framework.stamps import find_stamp
 from moorage.framework.status import Code, PluginError, Rejected
 from moorage.framework.victim_units import count_disruptions
-from moorage.objects.pod import PLACED, Pod
+from moorage.objects.pod import NO_STAMP, Pod
 from moorage.queue import Entity, FailedAttempt, Gang, Queue
 from moorage.queue.object_events import ASSIGNED_POD_DELETE
 
@@ -232,7 +233,8 @@ class Attempts:
         if self._cluster.nodes.nominations.are_there:
             nominated = self._cluster.nodes.nominations.node_of(pod)
             self._cluster.nominate(pod, "")
-        placed = Placement(queued, self._cluster.assume(pod, node_name), node_name, profile)
+        assumed = self._cluster.assume(pod, node_name, find_stamp(profile, pod))
+        placed = Placement(queued, assumed, node_name, profile)
         if nominated and nominated != node_name:
             tell_of_room(self._queue, pod, nominated, now)
         self._placements[pod.uid] = placed
@@ -350,11 +352,8 @@ class Attempts:
     def _bind(self, placed: Placement) -> None:
         placed.state = "binding"
         ref = actions.PodRef.to(placed.pod)
-        if PLACED in placed.pod.annotations:
-            mark = {PLACED: ref.uid}
-            bind = actions.BindPod(ref, placed.node_name, placed.profile.name, mark)
-        else:
-            bind = actions.BindPod(ref, placed.node_name, placed.profile.name)
+        stamp = find_stamp(placed.profile, placed.pod) if placed.pod.annotations else NO_STAMP
+        bind = actions.BindPod(ref, placed.node_name, placed.profile.name, stamp)
         for each in self._binders:
             if each.concerns(placed.pod.spec):
                 bind = msgspec.structs.replace(bind, extender=each.url_prefix)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
 from moorage.cluster import Cluster
 from moorage.config.kubernetes_versions import KubernetesVersion
+from moorage.framework.profile import Profile
+from moorage.framework.stamps import ask_counts_as, ask_stamp, find_stamping, has_stamp
 from moorage.framework.wakeups import Action, ClusterEvent
-from moorage.objects.coexist import as_counted, is_exclusive, is_placed, is_trusted
 from moorage.objects.custom import CustomObject
 from moorage.objects.kinds import Object
 from moorage.objects.node import Node
@@ -38,20 +38,30 @@ def count_by(version: KubernetesVersion, pod: Pod) -> Pod:
     return pod
 
 
-@dataclass(frozen=True, slots=True)
 class Intake:
     """Routes objects: placed pods and nodes to the cluster, pods that wait for us to the queue."""
 
-    _cluster: Cluster
-    _queue: Queue
-    _profiles: Container[str]
-    #: The newest form of every pod that has no node yet and is ours to schedule, by uid.
-    pending: dict[str, Pod]
-    #: Called when a pod that is assumed on a node is deleted before it is bound.
-    _end_assumed: Callable[[Pod, float], None]
-    _version: KubernetesVersion
-    #: Exclusive pods by uid that were bound around us, as their objects are.
-    _around: dict[str, Pod] = field(default_factory=dict)
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: Queue,
+        profiles: Mapping[str, Profile],
+        pending: dict[str, Pod],
+        end_assumed: Callable[[Pod, float], None],
+        version: KubernetesVersion,
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._profiles = profiles
+        #: Called when a pod that is assumed on a node is deleted before it is bound.
+        self._end_assumed = end_assumed
+        self._version = version
+        #: The newest form of every pod that has no node yet and is ours to schedule, by uid.
+        self.pending = pending
+        #: The plugins that say how placed pods count, by how these were bound.
+        self._stamping = find_stamping(profiles.values())
+        #: Pods by uid that were bound without a plugin's stamp, as their objects are.
+        self._around: dict[str, Pod] = {}
 
     def apply(self, item: Object, now: float) -> Events:
         """Takes in an object as it is now; returns what that amounts to."""
@@ -86,12 +96,9 @@ class Intake:
         return (event,)
 
     def _put_workload(self, item: Namespace | SelectingObject, now: float) -> None:
-        is_namespace = isinstance(item, Namespace)
-        trusted = is_namespace and self._trusts(item.name)
         before = self._cluster.put_workload(item)
         if isinstance(item, Namespace):
-            if trusted != self._trusts(item.name):
-                self._count_anew(item.name, now)
+            self._count_anew(item.name, now)
             if before != item:
                 self._queue.wake(object_events.NAMESPACE_UPDATE, before, item, now)
 
@@ -119,9 +126,8 @@ class Intake:
             self._cluster.remove_group(item)
             self._queue.remove_group(item.group_key, now)
             return (object_events.GROUP_DELETE,)
-        trusted = isinstance(item, Namespace) and self._trusts(item.name)
         self._cluster.remove_workload(item)
-        if trusted:
+        if isinstance(item, Namespace):
             self._count_anew(item.name, now)
         return ()
 
@@ -169,35 +175,37 @@ class Intake:
             return self._remove_pod(pod, now)
         pod = count_by(self._version, pod)
         if pod.node_name:
-            if pod.annotations or pod.spec.coexist_policy or self._around:
-                pod = self._as_counted(pod)
-            return self._apply_placed(pod, now)
+            return self._apply_placed(self._see(pod) if self._stamping else pod, now)
         if pod.spec.scheduler_name in self._profiles:
             return self._apply_pending(pod, now)
         return ()
 
-    def _as_counted(self, pod: Pod) -> Pod:
-        """Returns a placed pod as other pods must see it, by its coexist policy."""
-        if not is_exclusive(pod):
+    def _see(self, pod: Pod) -> Pod:
+        """Returns a placed pod as other pods must see it, by the stamps that it has."""
+        seen = pod
+        if self._around:
             self._around.pop(pod.uid, None)
-            return pod
-        if is_placed(pod):
-            return pod
-        known = self._cluster.pod(pod.uid)
-        if known is not None and known.node_name == pod.node_name and is_placed(known):
-            # We bound it, whatever became of the annotation that says so.
-            return pod.on(pod.node_name)
-        self._around[pod.uid] = pod
-        return as_counted(pod, trusted=self._trusts(pod.namespace))
-
-    def _trusts(self, namespace: str) -> bool:
-        return is_trusted(self._cluster.nodes.workloads.namespace_labels(namespace))
+        for plugin in self._stamping:
+            stamp = ask_stamp(plugin, pod)
+            if not stamp or has_stamp(pod, stamp):
+                continue
+            known = self._cluster.pod(pod.uid)
+            if known is not None and known.node_name == pod.node_name and has_stamp(known, stamp):
+                # We bound it, whatever became of the annotations that say so.
+                seen = seen.on(pod.node_name, stamp)
+                continue
+            self._around[pod.uid] = pod
+            labels = self._cluster.nodes.workloads.namespace_labels(pod.namespace)
+            seen = ask_counts_as(plugin, seen, labels)
+        return seen
 
     def _count_anew(self, namespace: str, now: float) -> None:
-        """Counts pods of a namespace anew, because it became or ceased to be trusted."""
+        """Counts pods of a namespace again that its labels let count otherwise."""
         for pod in list(self._around.values()):
             if pod.namespace == namespace:
-                self._apply_placed(self._as_counted(pod), now)
+                seen = self._see(pod)
+                if seen != self._cluster.pod(pod.uid):
+                    self._apply_placed(seen, now)
 
     def _apply_placed(self, pod: Pod, now: float) -> Events:
         waiting = self.pending.pop(pod.uid, None)

@@ -8,7 +8,7 @@ import msgspec
 
 from moorage.cluster import Nodes
 from moorage.framework.attempt import Failed
-from moorage.framework.calls import ask_post_filter, ask_to_share
+from moorage.framework.calls import ask_post_filter
 from moorage.framework.device_writes import ClaimRelease
 from moorage.framework.observe import (
     ERROR,
@@ -19,6 +19,7 @@ from moorage.framework.observe import (
 )
 from moorage.framework.plugin import UNSIGNABLE, NoRemedy, Remedy, Sign
 from moorage.framework.profile import Profile
+from moorage.framework.signing import sign_to_share
 from moorage.framework.status import Code, PluginError
 from moorage.objects.pod import Pod
 
@@ -53,7 +54,7 @@ def sign_for_remedy(profile: Profile, pod: Pod, nodes: Nodes) -> Hashable | None
     for plugin in profile.post_filter:
         if not isinstance(plugin, Sign):
             return None
-        part = ask_to_share(plugin, pod, nodes)
+        part = sign_to_share(plugin, pod, nodes)
         if part is UNSIGNABLE:
             return None
         parts.append(part)

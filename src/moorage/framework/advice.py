@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,42 +17,16 @@ from moorage.cluster import Mask, View
 from moorage.objects.pod import Pod
 
 from .attempt import Failed
-from .edits import AnyEdit, Edit, PodAt, pod_at
+from .edits import Edit, PodAt, pod_at
 from .plugin import F, Plugin
 from .status import check_items, check_text
 
 if TYPE_CHECKING:
     from .profile import Profile
 
-E = TypeVar("E", bound=AnyEdit)
+E = TypeVar("E", bound=Edit)
 RowNumbers = NDArray[np.intp]
 Amounts = NDArray[np.int64]
-
-#: What stands in the way; `plugin` is what a plugin of others has to say.
-Kind = Literal[
-    "resources",
-    "node-size",
-    "pods",
-    "taint",
-    "cordon",
-    "node-labels",
-    "node-name",
-    "ports",
-    "pod-affinity",
-    "pod-anti-affinity",
-    "spread",
-    "volumes",
-    "claims",
-    "devices",
-    "coexist",
-    "gpu",
-    "disk",
-    "priority",
-    "gates",
-    "scheduler",
-    "plugin",
-    "several",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +38,17 @@ class Advice:
     """
 
     problem: str
-    edits: tuple[AnyEdit, ...] = ()
+    edits: tuple[Edit, ...] = ()
     #: Some of the pods that stand in the way.
     blockers: tuple[PodAt, ...] = ()
-    kind: Kind = "plugin"
+    #: What stands in the way, in a word by which tools can tell suggestions apart.
+    kind: str = "plugin"
 
     def __post_init__(self) -> None:
         check_text("Advice.problem", self.problem)
         check_items("Advice.edits", self.edits, Edit)
         check_items("Advice.blockers", self.blockers, PodAt)
-        if self.kind not in get_args(Kind):
-            raise TypeError(f"Advice.kind is {self.kind!r}, expected one of {get_args(Kind)}")
+        check_text("Advice.kind", self.kind)
 
 
 class Advise(Plugin, Generic[F]):

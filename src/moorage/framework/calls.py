@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,19 +11,14 @@ from numpy.typing import NDArray
 from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
 from moorage.cluster.view import View, see, see_more, see_no_rows, see_row, shows_rows
 from moorage.documents.errors import STOPPED
-from moorage.objects.per_template import once_per_template
 from moorage.objects.pod import Pod
-from moorage.objects.pod_spec import PodSpec
 
 from .advice import Advice, Advise, AdviseEviction, EvictionAdvice
 from .attempt import Failed
 from .device_writes import ClaimRelease
 from .observe import Caller, call_plainly
 from .plugin import (
-    UNSIGNABLE,
     Filter,
-    Levelled,
-    Levels,
     Narrowed,
     NoRemedy,
     Permit,
@@ -41,12 +36,10 @@ from .plugin import (
     Reserve,
     Score,
     Scores,
-    Sign,
     Wait,
 )
 from .plugin_fence import (
     PluginFence,
-    check_levels,
     check_range,
     check_rejection,
     check_scores,
@@ -64,7 +57,6 @@ if TYPE_CHECKING:
 # What is done at the points that most plugins serve; the texts are kube-scheduler's.
 FILTERING = 'running "{}" filter plugin'
 SCORING = 'running Score plugin "{}"'
-SIGNING = 'asking plugin "{}" for a signature'
 
 
 def ask_pre_enqueue(plugin: PreEnqueue, pod: Pod) -> Rejected | None:
@@ -169,53 +161,6 @@ def ask_turns(plugin: Plugin, pod: Pod, watch: int) -> int:
     return 0 if plugin.scope is Scope.ROW else watch
 
 
-def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
-    """Returns what the plugin reads of a pod."""
-    try:
-        return sign_plainly(plugin, pod, nodes)
-    except Exception as error:
-        raise make_plugin_error(SIGNING, plugin, error) from error
-
-
-def sign_plainly(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
-    """Does what `ask_sign` does, and lets pass what the plugin raises.
-
-    About the first pod of a template it is asked twice: what it signs must be equal and hashable.
-    """
-    view = see(plugin, nodes)
-    answer = plugin.sign(pod, view)
-    hash(answer)
-    checked = _find_checked(pod.spec.template)
-    if id(plugin) not in checked:
-        again = plugin.sign(pod, view)
-        if again != answer:
-            raise PluginError(f"signs one pod in two ways, {answer!r} and {again!r}")
-        checked.add(id(plugin))
-    return answer
-
-
-@once_per_template
-def _find_checked(spec: PodSpec) -> set[int]:
-    """Returns the plugins that have signed a pod of a template twice, by their identity."""
-    return set()
-
-
-def ask_to_share(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
-    """Returns what a plugin reads of a pod, or UNSIGNABLE if it raises: then nothing is shared."""
-    try:
-        return ask_sign(plugin, pod, nodes)
-    except PluginError:
-        return UNSIGNABLE
-
-
-def ask_skips(plugin: Plugin, pod: Pod) -> bool:
-    """Whether the plugin has nothing to do with pods of a template."""
-    with PluginFence('asking plugin "{}" whom it skips', plugin):
-        answer = plugin.skips(pod)
-        expect(answer, bool)
-        return answer
-
-
 def ask_reserves_for(plugin: Reserve, pod: Pod, nodes: Nodes) -> bool:
     """Whether the plugin may reserve something for a pod."""
     with PluginFence('asking plugin "{}" for whom it reserves', plugin):
@@ -276,33 +221,6 @@ def ask_rescore(
         return plugin.rescore(prepared, view, see_row(view, row), scores)
     except Exception as error:
         raise make_plugin_error(SCORING, plugin, error) from error
-
-
-def ask_levels(
-    plugin: Score[Any], prepared: Any, nodes: Nodes, ask: Caller = call_plainly
-) -> Levels | None:
-    """Returns the numbers for all rows as the few that occur; None if there may be many."""
-    if not isinstance(prepared, Levelled):
-        return None
-    try:
-        answer = ask(plugin, prepared.find_levels)
-        return None if answer is None else check_levels(answer, nodes.count(nodes.everything))
-    except Exception as error:
-        raise make_plugin_error(SCORING, plugin, error) from error
-
-
-def find_occurring(
-    plugin: Score[Any], levels: Levels, places: NDArray[np.intp]
-) -> NDArray[np.intp]:
-    """Returns the positions that some rows have, in order."""
-    try:
-        counts = np.bincount(places, minlength=len(levels.numbers))
-    except ValueError as error:
-        raise make_plugin_error(SCORING, plugin, error) from error
-    if len(counts) > len(levels.numbers):
-        found = f"place {len(counts) - 1} of {len(levels.numbers)}"
-        raise make_plugin_error(SCORING, plugin, PluginError(f"returned Levels with {found}"))
-    return counts.nonzero()[0]
 
 
 def ask_normalize(

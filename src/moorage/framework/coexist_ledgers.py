@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from moorage.cluster import Ledger
-from moorage.objects.coexist import group_of, is_exclusive, is_ordinary
+from moorage.objects.coexist import group_of, is_exclusive
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.pod import Pod
 
 #: The key of all pods. The other keys are groups, whose members tolerate each other.

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes, Rows, Scope, WhatIf
 from moorage.cluster.changes import unite
+from moorage.cluster.ledger import Ledger
 from moorage.objects.pod import Pod
 
 from .attempt import Filtered, PreFiltered
 from .calls import ask_to_add, ask_to_remove, ask_watch
-from .plugin import Filter, PreFilter, reads_figures as is_made_of_figures
+from .plugin import Filter, PreFilter
 from .points import filter_rows
 from .profile import Profile, once_per_profile
 
@@ -87,25 +88,14 @@ def find_refused_by_nominated(
     nodes: Nodes,
     rows: NDArray[np.intp],
 ) -> NDArray[np.intp]:
-    """Returns the rows that would accept the pod if no other pods were nominated to them."""
-    answers = filter_crowded(profile, pod, pre_filtered, nodes, rows)
-    refused = [each.rows[~each.feasible] for each in answers]
-    return np.concatenate([np.zeros(0, np.intp), *refused])
-
-
-def filter_crowded(
-    profile: Profile,
-    pod: Pod,
-    pre_filtered: PreFiltered,
-    nodes: Nodes,
-    rows: NDArray[np.intp],
-) -> Sequence[Filtered]:
-    """Filters those of some rows that pods are nominated to, with the nominated pods on them.
+    """Returns the rows that would accept the pod if no other pods were nominated to them.
 
     All of the rows must accept the pod without the nominated pods.
     """
     counting = find_counting(profile, pre_filtered.skipped)
-    return _with_nominated(profile, pod, pre_filtered, nodes, rows, counting)
+    answers = _with_nominated(profile, pod, pre_filtered, nodes, rows, counting)
+    refused = [each.rows[~each.feasible] for each in answers]
+    return np.concatenate([np.zeros(0, np.intp), *refused])
 
 
 def _with_nominated(
@@ -151,12 +141,22 @@ def _filter_by_counts(
     return filter_rows(profile, pod, pre_filtered, what_if, nominated, only)
 
 
-def reads_figures(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
-    """Whether the filters for this pod read of nominated pods only the figures of their row."""
+def find_ledgers(
+    profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes
+) -> Sequence[Ledger[Any]] | None:
+    """Returns the ledgers that filters read of nominated pods, besides the figures of their row.
+
+    None if they read more than that.
+    """
     counting = find_counting(profile, pre_filtered.skipped)
-    return all(
-        is_made_of_figures(each, ask_watch(each, pod, nodes)) for each in counting
-    ) and sees_only_counts(profile, pod, pre_filtered, nodes)
+    watch = unite(ask_watch(each, pod, nodes) for each in counting)
+    if watch & ~(int(Change.ALLOCATABLE) | find_counted(profile)):
+        return None
+    is_local = all(each.scope is Scope.ROW for each in counting)
+    if not is_local or not sees_only_counts(profile, pod, pre_filtered, nodes):
+        return None
+    ledgers = dict.fromkeys(each for plugin in profile.plugins.values() for each in plugin.ledgers)
+    return [each for each in ledgers if each.kinds & watch]
 
 
 @once_per_profile

@@ -22,13 +22,9 @@ from moorage.objects.pod import Pod
 from .attempt import Failed
 from .plugin_answers import (
     INFEASIBLE as INFEASIBLE,
-    TEMPLATE as TEMPLATE,
-    TEMPLATE_BUT_VOLUMES as TEMPLATE_BUT_VOLUMES,
     UNSIGNABLE as UNSIGNABLE,
     UPDATED as UPDATED,
     ClaimWrite as ClaimWrite,
-    Levelled as Levelled,
-    Levels as Levels,
     Narrowed as Narrowed,
     NoRemedy as NoRemedy,
     PendingPermit as PendingPermit,
@@ -37,7 +33,6 @@ from .plugin_answers import (
     Reduction as Reduction,
     Remedy as Remedy,
     Rescore as Rescore,
-    SignedParts as SignedParts,
     VolumeWrite as VolumeWrite,
     Wait as Wait,
 )
@@ -90,14 +85,6 @@ class Plugin(ABC):
         It depends on what the plugin signs of the pod, and on nothing else.
         """
         return self.reads
-
-    def skips(self, pod: Pod) -> bool:
-        """Whether it has nothing to do with pods of this template, whatever happens.
-
-        Then it holds none of them back, signs them with None, reserves nothing and prepares
-        nothing. It is asked about the first such pod only.
-        """
-        return False
 
     def remarks(self) -> tuple[str, ...]:
         """Returns remarks for the author of its arguments, which are logged at the start."""
@@ -217,13 +204,14 @@ class Score(Plugin, Generic[S]):
 class Sign(Plugin):
     """Says what it reads of a pod, so that like pods can share answers."""
 
-    #: Of what `sign` makes its answer. None is of anything, name and status included: then it is
-    #: asked about every pod.
-    signs: SignedParts | None = None
-
     @abstractmethod
     def sign(self, pod: Pod, nodes: View) -> Hashable:
-        """Returns all that the plugin reads of a pod, or UNSIGNABLE if it must be decided alone."""
+        """Returns all that the plugin reads of a pod, or UNSIGNABLE if it must be decided alone.
+
+        What it reads for that is traced. It is asked about the next pod of the template only if
+        that may differ. None, if it reads the template alone, means that it has nothing to do with
+        such pods: it holds none of them back, and neither reserves nor prepares anything.
+        """
 
 
 class Reserve(Plugin):

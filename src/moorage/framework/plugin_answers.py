@@ -5,13 +5,9 @@ Authors import them from `moorage.framework.plugin`, with the extension points.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from moorage.objects.pod import Pod
 
@@ -108,61 +104,6 @@ class Reduction(Enum):
     LARGEST = "largest"
     #: Which rows are feasible, and all their numbers.
     EVERYTHING = "everything"
-
-
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """A score with few different numbers: these numbers, and per row the place of its number."""
-
-    numbers: NDArray[np.int64]
-    places: NDArray[np.intp]
-    #: Whether the places are kept from pod to pod. If they are the same array as before, they
-    #: differ at most on rows that have changed since.
-    are_kept: bool = False
-
-
-class Levelled(ABC):
-    """A prepared value with which all rows together may score only a few different numbers.
-
-    Then `normalize` must map a number alike however many rows have it: it is asked about each
-    number once.
-    """
-
-    @abstractmethod
-    def find_levels(self) -> Levels | None:
-        """Returns `score` for all rows as the few numbers that occur; None if there are many."""
-
-
-@dataclass(frozen=True, slots=True)
-class SignedParts:
-    """What a signature is made of, besides a pod's template, namespace, node name and owner.
-
-    It depends on nothing else of the pod or the cluster: pods that share these are signed once.
-    """
-
-    #: Labels that no selector in use reads. Those that one reads always count.
-    any_label: bool = False
-    #: The keys of annotations.
-    annotations: frozenset[str] = frozenset()
-    #: The services and the controller of the pod, as `nodes.workloads.siblings` returns them.
-    siblings: bool = False
-    #: The volumes of the template. Pods that are alike in everything else may differ in them.
-    volumes: bool = True
-
-    def __or__(self, other: SignedParts) -> SignedParts:
-        return SignedParts(
-            self.any_label or other.any_label,
-            self.annotations | other.annotations,
-            self.siblings or other.siblings,
-            self.volumes or other.volumes,
-        )
-
-
-#: A signature of the template, namespace, node name, owner and of labels that selectors read.
-TEMPLATE = SignedParts()
-
-#: A signature like `TEMPLATE`, but without volumes.
-TEMPLATE_BUT_VOLUMES = SignedParts(volumes=False)
 
 
 #: The answer of a plugin that cannot say what it reads of a pod.

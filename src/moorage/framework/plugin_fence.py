@@ -15,7 +15,6 @@ from moorage.cluster.extended.informers import describe
 from .observe import Named
 from .plugin import (
     MAX_SCORE,
-    Levels,
     Scores,
 )
 from .status import PluginError, Reason, Rejected
@@ -100,18 +99,6 @@ def check_scores(answer: object, count: int) -> Scores:
         if answer.dtype.kind in "iu":
             return answer.astype(np.int64)
     raise PluginError(f"returned {_show(answer)}, expected int64[{count}]")
-
-
-def check_levels(answer: object, count: int) -> Levels:
-    """Returns the answer if it has numbers and one position per row; raises if not."""
-    if type(answer) is not Levels:
-        raise PluginError(f"returned {type(answer).__name__}, expected Levels")
-    numbers, places = answer.numbers, answer.places
-    if type(numbers) is not np.ndarray or numbers.dtype != _INT64 or numbers.ndim != 1:
-        raise PluginError(f"returned Levels of {_show(numbers)}, expected int64[...]")
-    if type(places) is not np.ndarray or places.dtype != _INTP or places.shape != (count,):
-        raise PluginError(f"returned Levels over {_show(places)}, expected intp[{count}]")
-    return answer
 
 
 def check_range(scores: Scores) -> Scores:

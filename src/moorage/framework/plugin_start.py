@@ -16,7 +16,6 @@ from .plugin import (
     Plugin,
     Reduction,
     Score,
-    SignedParts,
 )
 from .plugin_fence import PluginFence, expect, make_error, name_kinds
 from .series import Counts, Histogram
@@ -71,7 +70,6 @@ _ATTRIBUTES: Mapping[str, type | tuple[type, ...]] = {
     "writes": Change,
     "scope": Scope,
     "reduces": Reduction,
-    "signs": (SignedParts, type(None)),
 }
 
 

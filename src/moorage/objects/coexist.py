@@ -8,19 +8,23 @@ up to the caller: what a pod says is kept either way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
-from .pod import COEXIST_POLICY, PLACED, Pod
+from .daemons import is_ordinary
+from .pod import NO_STAMP, Pod
 from .pod_group import GROUP_LABEL
+from .pod_refusal import PodRefusal
 
 #: Says the same as `spec.coexistPolicy`, which an API server that does not know it drops.
-ANNOTATION = COEXIST_POLICY
+ANNOTATION = "scheduling.moorage.dev/coexist-policy"
+
+#: What a scheduler puts on a pod with a policy when it binds it: the pod's uid.
+PLACED = "scheduling.moorage.dev/placed"
 
 #: On a namespace, with the value TRUSTED: its exclusive pods count as such on whichever way they
 #: came to their node.
-NAMESPACE_LABEL = COEXIST_POLICY
+NAMESPACE_LABEL = ANNOTATION
 TRUSTED = "trusted"
 
 #: Says with which pods of its namespace a pod shares a node all the same: those with the same
@@ -33,10 +37,6 @@ LIMIT_LABEL = "scheduling.moorage.dev/max-exclusive-nodes"
 
 ANY = "Any"
 DAEMONSET_AND_STATIC_PODS = "DaemonsetAndStaticPods"
-
-#: On the mirror pods by which a kubelet shows its static pods. An API server takes it on pods with
-#: a node only, so that no pod can pass for a static one before a scheduler.
-MIRROR = "kubernetes.io/config.mirror"
 
 #: Why a pod does not go with those on a node.
 EXCLUSIVE_THERE = "failed CoexistPolicy: an exclusive pod runs there"
@@ -88,12 +88,19 @@ def is_trusted(namespace_labels: Mapping[str, str]) -> bool:
     return namespace_labels.get(NAMESPACE_LABEL) == TRUSTED
 
 
-def is_placed(pod: Pod) -> bool:
-    """Whether a scheduler with the policy bound the pod.
+def stamp_of(pod: Pod) -> Mapping[str, str]:
+    """Returns what a scheduler with the policy puts on a pod with one when it binds it.
 
     It writes the pod's uid, which nobody knows before the API server has created the pod. So a
     manifest with a node name cannot claim it.
     """
+    if pod.spec.coexist_policy or ANNOTATION in pod.annotations:
+        return {PLACED: pod.uid}
+    return NO_STAMP
+
+
+def is_placed(pod: Pod) -> bool:
+    """Whether a scheduler with the policy bound the pod."""
     return pod.annotations.get(PLACED) == pod.uid != ""
 
 
@@ -109,17 +116,6 @@ def as_counted(pod: Pod, *, trusted: bool) -> Pod:
     annotations = {key: value for key, value in pod.annotations.items() if key != ANNOTATION}
     spec = replace(pod.spec, coexist_policy="") if pod.spec.coexist_policy else pod.spec
     return replace(pod, annotations=annotations, spec=spec)
-
-
-def is_daemonset_pod(pod: Pod) -> bool:
-    """Whether a daemonset controls it."""
-    owner = pod.owner
-    return owner is not None and owner.kind == "DaemonSet"
-
-
-def is_ordinary(pod: Pod) -> bool:
-    """Whether it is neither a daemonset's pod nor a static one."""
-    return not (is_daemonset_pod(pod) or MIRROR in pod.annotations)
 
 
 def unknown_policy(pod: Pod) -> str | None:
@@ -151,21 +147,13 @@ def conflict(pod: Pod, present: Pod) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class CoexistRefusal:
-    """Why a pod is not let in, in the two texts that a pod's status has for it."""
-
-    reason: str
-    message: str
-
-
 def admit(
     pod: Pod,
     present: Iterable[Pod],
     *,
     enabled: bool,
     trusts: Callable[[str], bool] = lambda namespace: False,
-) -> CoexistRefusal | None:
+) -> PodRefusal | None:
     """Returns why a kubelet rejects a pod bound to its node, given the pods there; else None."""
     if not enabled:
         return None
@@ -176,4 +164,4 @@ def admit(
         if other.uid != pod.uid and not other.is_finished:
             why = conflict(pod, as_counted(other, trusted=trusts(other.namespace)))
             message = why and f"{why}: {other.key}"
-    return None if message is None else CoexistRefusal("CoexistPolicy", message)
+    return None if message is None else PodRefusal("CoexistPolicy", message)

@@ -16,10 +16,8 @@ from .pod_status import FINISHED, NO_STATUS, PodStatus
 from .resources import Amounts
 from .volume import ClaimUse
 
-#: The annotation that stands for `spec.coexistPolicy`: see `objects.coexist`.
-COEXIST_POLICY = "scheduling.moorage.dev/coexist-policy"
-#: The annotation that a scheduler puts on a pod with that policy when it binds it: the pod's uid.
-PLACED = "scheduling.moorage.dev/placed"
+#: The annotations that a binding adds, if no plugin stamps the pod.
+NO_STAMP: Mapping[str, str] = {}
 
 
 class SchedulingGroup(Wire, frozen=True):
@@ -141,10 +139,10 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             return self.spec.held
         return count_held(self.spec, status, by_sums=self.counts_by_sums)
 
-    def on(self, node_name: str) -> Pod:
-        """Returns the same pod, bound to that node by a scheduler."""
-        if self.spec.coexist_policy or COEXIST_POLICY in self.annotations:
-            annotations = {**self.annotations, PLACED: self.uid}
+    def on(self, node_name: str, stamp: Mapping[str, str] = NO_STAMP) -> Pod:
+        """Returns the same pod, bound to that node by a scheduler that adds annotations."""
+        if stamp:
+            annotations = {**self.annotations, **stamp}
             return msgspec.structs.replace(self, node_name=node_name, annotations=annotations)
         return msgspec.structs.replace(self, node_name=node_name)
 

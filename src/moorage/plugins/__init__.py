@@ -7,15 +7,10 @@ all of them.
 from moorage.framework.plugin import Plugin, Registry
 
 from .coexist_policy import CoexistPolicy
-from .counted.counted_pools import CountedPools
-from .counted.counted_resources import CountedResources
 from .default_binder import DefaultBinder
-from .disk_io.disk_io import DiskIO
-from .disk_io.quiet_disk import QuietDisk
 from .dynamic_resources.dynamic_resources import DynamicResources
 from .exclusive_node_limits import ExclusiveNodeLimits
 from .gpu_aware import GPUAware
-from .gpu_fragmentation import GPUFragmentation
 from .image_locality import ImageLocality
 from .inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from .node_affinity import NodeAffinity
@@ -59,12 +54,7 @@ BUILTIN: tuple[type[Plugin], ...] = (
     DefaultBinder,
     NodeDeclaredFeatures,
     GPUAware,
-    DiskIO,
-    QuietDisk,
-    CountedResources,
-    CountedPools,
     ExclusiveNodeLimits,
-    GPUFragmentation,
 )
 
 #: The same by name.

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, Counts, Mask, RowFacts, Rows, Scope, View
 from moorage.framework.advice import MOST_BLOCKERS, Advice, Advise, find_pods, name_nodes
 from moorage.framework.coexist_ledgers import ALL, EXCLUSIVE_PODS, ORDINARY_PODS
-from moorage.framework.edits import EvictPods, SetCoexistPolicy
+from moorage.framework.edits import Edit, EvictPods
+from moorage.framework.kubelet_admission import AdmitPods
 from moorage.framework.plugin import (
     INFEASIBLE,
     MAX_SCORE,
@@ -26,28 +28,34 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
 )
+from moorage.framework.sections import Cell, ShowFigures, ShowSection
+from moorage.framework.series import Series
+from moorage.framework.stamps import StampPods
 from moorage.framework.status import Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, if_changed, on
+from moorage.objects import coexist
 from moorage.objects.coexist import (
-    ANNOTATION,
     ANY,
     EXCLUSIVE_THERE,
-    GROUP,
-    MIRROR,
     OTHERS_THERE,
+    as_counted,
     conflict,
     group_of,
     is_exclusive,
-    is_ordinary,
+    is_trusted,
+    stamp_of,
     unknown_policy,
 )
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.meta import Wire
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
+from moorage.objects.pod_refusal import PodRefusal
 from moorage.objects.resources import CPU, MEMORY
+
+from .exclusive_holders import HOLDERS_SECTION, describe_holders, measure_holders
 
 _EXCLUSIVE_THERE = Reason(f"node(s) {EXCLUSIVE_THERE}")
 _OTHERS_THERE = Reason(f"node(s) {OTHERS_THERE}")
@@ -80,6 +88,19 @@ class CoexistPolicyArgs(Wire, frozen=True):
     prefer_smallest_node: bool = False
 
 
+class SetCoexistPolicy(Edit, frozen=True):
+    """Changes which pods the pod tolerates on its node."""
+
+    policy: str
+
+    @property
+    def text(self) -> str:
+        return f"its coexist policy were {self.policy}"
+
+    def apply(self, pod: Pod) -> Pod:
+        return replace(pod, spec=replace(pod.spec, coexist_policy=self.policy))
+
+
 @dataclass(frozen=True, slots=True)
 class CoexistStanding:
     """Whether a pod tolerates others, and whether they must tolerate it."""
@@ -101,6 +122,10 @@ class CoexistPolicy(
     Score[Pod],
     Sign,
     Advise[CoexistStanding],
+    StampPods,
+    AdmitPods,
+    ShowSection,
+    ShowFigures,
 ):
     """Keeps ordinary pods off nodes with an exclusive pod, and exclusive ones off nodes in use."""
 
@@ -109,8 +134,8 @@ class CoexistPolicy(
     ledgers = (EXCLUSIVE_PODS, ORDINARY_PODS)
     reads = EXCLUSIVE_PODS.change | ORDINARY_PODS.change | Change.ALLOCATABLE | Change.PODS
     scope = Scope.ROW
-    signs = SignedParts(annotations=frozenset((ANNOTATION, MIRROR, GROUP)), volumes=False)
     reduces = Reduction.NOTHING
+    section = HOLDERS_SECTION
 
     def __init__(self, args: CoexistPolicyArgs | None = None) -> None:
         self._prefers_smallest = (args or CoexistPolicyArgs()).prefer_smallest_node
@@ -177,11 +202,11 @@ class CoexistPolicy(
             problem = f"an exclusive pod runs on {name_nodes(repelled, nodes)}"
             there = find_pods(repelled, nodes, clashes, _MOST_EVICTED)
             edits = (EvictPods(there),) if there else ()
-            yield Advice(problem, edits, there[:MOST_BLOCKERS], "coexist")
+            yield Advice(problem, edits, there[:MOST_BLOCKERS], kind="coexist")
         if is_exclusive(pod):
             problem = f"the pod is exclusive and others run on {name_nodes(rows, nodes)}"
             blockers = find_pods(rows, nodes, clashes)
-            yield Advice(problem, (SetCoexistPolicy(ANY),), blockers, "coexist")
+            yield Advice(problem, (SetCoexistPolicy(ANY),), blockers, kind="coexist")
 
     def pre_score(self, pod: Pod, nodes: View, rows: NDArray[np.intp]) -> Pod | None:
         return pod if self._prefers_smallest and is_exclusive(pod) else None
@@ -199,6 +224,28 @@ class CoexistPolicy(
         size = min(cpu_milli, _LARGEST_MILLI) + min(memory_milli, _LARGEST_MILLI)
         scores[row.number] = MAX_SCORE - bisect_right(_STEPS, size)
         return UPDATED
+
+    # Pods that have a node
+
+    def stamp(self, pod: Pod) -> Mapping[str, str]:
+        return stamp_of(pod)
+
+    def counts_as(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Pod:
+        return as_counted(pod, trusted=is_trusted(namespace_labels))
+
+    @classmethod
+    def admit(cls, pod: Pod, present: Iterable[Pod]) -> PodRefusal | None:
+        return coexist.admit(pod, present, enabled=True)
+
+    @classmethod
+    def in_the_way(cls, pod: Pod, present: Iterable[Pod]) -> Iterable[Pod]:
+        return [each for each in present if conflict(pod, each)] if is_exclusive(pod) else ()
+
+    def section_rows(self, nodes: View) -> Iterator[tuple[Cell, ...]]:
+        return describe_holders(nodes)
+
+    def figures(self, nodes: View, waiting: Iterable[Pod]) -> Iterator[Series | None]:
+        return measure_holders(nodes, waiting)
 
     # Waking
 

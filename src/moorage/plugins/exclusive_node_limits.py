@@ -9,15 +9,17 @@ import numpy as np
 
 from moorage.cluster import Change, Rows, Scope, View
 from moorage.framework.coexist_ledgers import HOLDERS
-from moorage.framework.holder_limits import LimitHolders
-from moorage.framework.plugin import Filter, PreFilter, Sign, SignedParts
+from moorage.framework.plugin import Filter, PreFilter, Sign
+from moorage.framework.sections import Cell, ShowSection
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Wakeup, on
-from moorage.objects.coexist import ANNOTATION, LIMIT_LABEL, is_exclusive
+from moorage.objects.coexist import LIMIT_LABEL, is_exclusive
 from moorage.objects.meta import Wire
 from moorage.objects.pod import Pod
 from moorage.objects.workload import Namespace
+
+from .exclusive_holders import HOLDERS_SECTION, describe_holders
 
 
 class ExclusiveNodeLimitsArgs(Wire, frozen=True):
@@ -52,7 +54,7 @@ class HeldNodes:
         return Reason(f"node(s) beyond the limit: {held}", code)
 
 
-class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, LimitHolders):
+class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, ShowSection):
     """Keeps exclusive pods of a namespace that holds enough nodes to those that it holds."""
 
     name = "ExclusiveNodeLimits"
@@ -62,11 +64,11 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, LimitHo
     reads = HOLDERS.change | Change.NAMESPACES | Change.PODS
     # A node that is taken here is one less everywhere.
     scope = Scope.CLUSTER
-    signs = SignedParts(annotations=frozenset((ANNOTATION,)))
+    section = HOLDERS_SECTION
 
     def __init__(self, args: ExclusiveNodeLimitsArgs | None = None) -> None:
         #: What a namespace without a label may hold; None is as many as there are.
-        self.most = (args or ExclusiveNodeLimitsArgs()).max_nodes_per_namespace
+        self._most = (args or ExclusiveNodeLimitsArgs()).max_nodes_per_namespace
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.namespace if is_exclusive(pod) else None
@@ -77,7 +79,7 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, LimitHo
     def pre_filter(self, pod: Pod, nodes: View) -> HeldNodes | Rejected | None:
         if not is_exclusive(pod):
             return None
-        limit: int | None = self.most
+        limit: int | None = self._most
         said = nodes.workloads.namespace_labels(pod.namespace).get(LIMIT_LABEL)
         if said is not None:
             if not (said.isascii() and said.isdigit()):
@@ -101,6 +103,9 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign, LimitHo
         held = np.fromiter(prepared.rows, np.intp, len(prepared.rows))
         beyond &= ~np.isin(nodes.numbers(rows), held)
         return Verdict.rejecting(beyond, prepared.refusal)
+
+    def section_rows(self, nodes: View) -> Iterator[tuple[Cell, ...]]:
+        return describe_holders(nodes, self._most)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (

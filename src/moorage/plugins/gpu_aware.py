@@ -15,7 +15,6 @@ from moorage.framework.advice import Advice, Advise, name_nodes
 from moorage.framework.edits import AskForDevice
 from moorage.framework.plugin import (
     MAX_SCORE,
-    TEMPLATE,
     Filter,
     PreFilter,
     PreScore,
@@ -24,12 +23,11 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
 )
 from moorage.framework.status import Code, Reason
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Wakeup, on
-from moorage.objects.coexist import is_daemonset_pod
+from moorage.objects.daemons import is_daemonset_pod
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from moorage.objects.quantity import Quantity
@@ -104,7 +102,6 @@ class GPUAware(
     Args = GPUAwareArgs
     reads = _OF_NODES | _OF_PODS | Change.SLICES | Change.CLAIMS | Change.CLASSES
     scope = Scope.ROW
-    signs: SignedParts | None = TEMPLATE
     reduces = Reduction.NOTHING
 
     def __init__(
@@ -115,9 +112,6 @@ class GPUAware(
         self._names = _names(args.all_resources)
         self._remembers = args.remember_gpu_nodes
         self._classes = None if args.device_classes is None else GPUClasses(args.device_classes)
-        if self._classes is not None:
-            # A pod's claims are no part of its template.
-            self.signs = None
         self._nodes: View | None = None
         labels = (*args.gpu_node_labels, *args.additional_gpu_node_labels)
         self._labels = labels if self._remembers else ()

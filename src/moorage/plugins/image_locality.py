@@ -11,7 +11,6 @@ from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.config import FeatureGates
 from moorage.framework.plugin import (
     MAX_SCORE,
-    TEMPLATE,
     Reduction,
     Rescore,
     Score,
@@ -36,7 +35,6 @@ class ImageLocality(Score[Pod], Sign):
     name = "ImageLocality"
     reads = Change.IMAGES | Change.MEMBERSHIP
     scope = Scope.CLUSTER
-    signs = TEMPLATE
     reduces = Reduction.NOTHING
 
     def __init__(self, *, counts_volumes: bool = False) -> None:

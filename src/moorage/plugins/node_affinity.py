@@ -12,13 +12,12 @@ from moorage.cluster import Change, Mask, RowFacts, Rows, Scope, View
 from moorage.documents.errors import child, item
 from moorage.framework.advice import Advice, Advise, group_by_failures, name_nodes
 from moorage.framework.edits import (
-    AnyEdit,
     DropNodeRequirement,
     DropNodeSelector,
+    Edit,
     SetNodeSelector,
 )
 from moorage.framework.plugin import (
-    TEMPLATE_BUT_VOLUMES,
     Filter,
     Narrowed,
     PreFilter,
@@ -34,7 +33,7 @@ from moorage.framework.plugin import (
 from moorage.framework.status import Code, PluginError, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, on
-from moorage.objects.coexist import is_daemonset_pod
+from moorage.objects.daemons import is_daemonset_pod
 from moorage.objects.meta import Wire
 from moorage.objects.node import Node
 from moorage.objects.node_selector import (
@@ -103,7 +102,6 @@ class NodeAffinity(
     Args = NodeAffinityArgs
     reads = Change.LABELS | Change.MEMBERSHIP
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.LARGEST
 
     def __init__(self, args: NodeAffinityArgs | None = None) -> None:
@@ -167,7 +165,7 @@ class NodeAffinity(
         yield from _suggest_labels(pod, nodes)
         rule = pod.spec.node_affinity.required
         selected = _failing_selector(pod, nodes, rows)
-        routes: list[Mapping[AnyEdit, Mask]] = [selected]
+        routes: list[Mapping[Edit, Mask]] = [selected]
         if rule is not None:
             # Terms are alternatives, so each is a way of its own to meet the rule.
             routes = [
@@ -223,11 +221,11 @@ def _usable(preferences: Preferences | Malformed) -> Preferences:
     return preferences
 
 
-def _name_requirement(edit: AnyEdit) -> str:
+def _name_requirement(edit: Edit) -> str:
     return edit.text.removeprefix("it did not select ").removeprefix("it did not require ")
 
 
-def _failing_selector(pod: Pod, nodes: View, rows: NDArray[np.intp]) -> dict[AnyEdit, Mask]:
+def _failing_selector(pod: Pod, nodes: View, rows: NDArray[np.intp]) -> dict[Edit, Mask]:
     return {
         DropNodeSelector(key, value): ~nodes.selected({key: value}, rows)
         for key, value in (pod.spec.node_selector or {}).items()
@@ -256,8 +254,8 @@ _SIMILAR = 0.8
 
 def _failing_term(
     pod: Pod, nodes: View, rows: NDArray[np.intp], at: int, term: NodeSelectorTerm
-) -> dict[AnyEdit, Mask]:
-    failing: dict[AnyEdit, Mask] = {}
+) -> dict[Edit, Mask]:
+    failing: dict[Edit, Mask] = {}
     for each in term.match_expressions or ():
         alone = NodeSelectorTerm(match_expressions=(each,))
         failing[DropNodeRequirement(at, each)] = _fails(nodes, rows, alone)

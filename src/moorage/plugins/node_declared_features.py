@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from moorage.cluster import Change, Rows, Scope, View
-from moorage.framework.plugin import TEMPLATE_BUT_VOLUMES, Filter, PreFilter, Sign
+from moorage.framework.plugin import Filter, PreFilter, Sign
 from moorage.framework.status import Code, Reason
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import ITSELF, Action, Resource, Wakeup, on
@@ -37,7 +37,6 @@ class NodeDeclaredFeatures(PreFilter[Undeclared], Filter[Undeclared], Sign):
     name = "NodeDeclaredFeatures"
     reads = Change.FEATURES
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:
         return needed_features(pod)

@@ -13,7 +13,6 @@ from moorage.config import FeatureGates
 from moorage.framework.advice import Advice, Advise
 from moorage.framework.edits import DropNodeName
 from moorage.framework.plugin import (
-    TEMPLATE_BUT_VOLUMES,
     Filter,
     Narrowed,
     PreFilter,
@@ -35,7 +34,6 @@ class NodeName(PreFilter[Pod], Filter[Pod], Sign, Advise[Pod]):
     # A row has another name only when it has another node.
     reads = Change.MEMBERSHIP
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
 
     def __init__(self, *, narrows: bool = False) -> None:
         self._narrows = narrows

@@ -13,7 +13,6 @@ from moorage.framework.advice import Advice, Advise, find_pods, group_by_failure
 from moorage.framework.edits import DropHostPort
 from moorage.framework.plugin import (
     INFEASIBLE,
-    TEMPLATE_BUT_VOLUMES,
     UPDATED,
     Filter,
     PreFilter,
@@ -37,7 +36,6 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
     name = "NodePorts"
     reads = Change.PORTS
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:
         return pod.spec.host_ports

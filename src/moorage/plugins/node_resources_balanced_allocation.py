@@ -11,7 +11,6 @@ from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.documents.errors import child, describe, item
 from moorage.framework.plugin import (
     MAX_SCORE,
-    TEMPLATE_BUT_VOLUMES,
     UPDATED,
     PreScore,
     Reduction,
@@ -62,7 +61,6 @@ class NodeResourcesBalancedAllocation(PreScore[AskedResources], Score[AskedResou
     Args = NodeResourcesBalancedAllocationArgs
     reads = Change.ALLOCATABLE | Change.REQUESTED
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.NOTHING
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None = None) -> None:

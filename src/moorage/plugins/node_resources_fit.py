@@ -20,7 +20,6 @@ from moorage.framework.edits import LowerRequest
 from moorage.framework.gang_points import CountRoom
 from moorage.framework.plugin import (
     INFEASIBLE,
-    TEMPLATE_BUT_VOLUMES,
     UPDATED,
     Filter,
     PreFilter,
@@ -158,7 +157,6 @@ class NodeResourcesFit(
     Args = NodeResourcesFitArgs
     reads = _OF_NODES | _OF_DEVICES
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.NOTHING
 
     def __init__(self, args: NodeResourcesFitArgs | None = None) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.framework.advice import Advice, Advise, name_nodes
 from moorage.framework.edits import Uncordon
-from moorage.framework.plugin import TEMPLATE_BUT_VOLUMES, Filter, Rescore, Sign
+from moorage.framework.plugin import Filter, Rescore, Sign
 from moorage.framework.status import Code, Reason
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Wakeup
@@ -28,7 +28,6 @@ class NodeUnschedulable(Filter[Pod], Sign, Advise[Pod]):
     name = "NodeUnschedulable"
     reads = Change.UNSCHEDULABLE
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:
         return _tolerates(pod)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from moorage.cluster import Change, Scope
-from moorage.framework.plugin import PreEnqueue
+from collections.abc import Hashable
+
+from moorage.cluster import Change, Scope, View
+from moorage.framework.plugin import PreEnqueue, Sign
 from moorage.framework.status import Rejected, unresolvable
 from moorage.framework.wakeups import ITSELF, Action, Resource, Wakeup, on
 from moorage.objects.pod import Pod
 
 
-class SchedulingGates(PreEnqueue):
+class SchedulingGates(PreEnqueue, Sign):
     """Holds back pods that name a scheduling gate."""
 
     name = "SchedulingGates"
     reads = Change.NONE
     scope = Scope.ROW
 
-    def skips(self, pod: Pod) -> bool:
-        return not pod.spec.scheduling_gates
+    def sign(self, pod: Pod, nodes: View) -> Hashable:
+        return pod.spec.scheduling_gates or None
 
     def pre_enqueue(self, pod: Pod) -> Rejected | None:
         gates = pod.spec.scheduling_gates

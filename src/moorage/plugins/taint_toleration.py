@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Change, RowFacts, Rows, Scope, View
 from moorage.framework.advice import MOST_GROUPS, Advice, Advise, name_nodes
-from moorage.framework.edits import TROUBLES, AddToleration, AnyEdit, RecoverNodes, Uncordon
+from moorage.framework.edits import TROUBLES, AddToleration, Edit, RecoverNodes, Uncordon
 from moorage.framework.plugin import (
-    TEMPLATE_BUT_VOLUMES,
     Filter,
     PreScore,
     Reduction,
@@ -68,7 +67,6 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
     name = "TaintToleration"
     reads = Change.TAINTS
     scope = Scope.ROW
-    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.LARGEST
 
     def __init__(self, *, compares: bool = False) -> None:
@@ -141,7 +139,7 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
         return Untolerated(pod.spec.tolerations or (), effects, self._compares)
 
 
-def _accept(taint: Taint, node_names: tuple[str, ...]) -> AnyEdit:
+def _accept(taint: Taint, node_names: tuple[str, ...]) -> Edit:
     """Returns what makes a taint of some nodes no obstacle any more."""
     if taint.key == CORDONED.key and taint.effect == CORDONED.effect:
         return Uncordon(node_names)

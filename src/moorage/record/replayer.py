@@ -30,10 +30,11 @@ from moorage.engine.events import (
     ExtenderAnswered,
     Removed,
 )
+from moorage.framework.stamps import find_stamp
 from moorage.objects.custom import CustomKind
 from moorage.objects.decode import from_json
 from moorage.objects.kinds import READ_KINDS, Object
-from moorage.objects.pod import Pod
+from moorage.objects.pod import NO_STAMP, Pod
 from moorage.world.shadow_report import JudgedPlacement
 
 from .format import OUTCOMES, RecordLine, find_object_key
@@ -128,7 +129,9 @@ class Replayer:
         item = self._read_object(where, line.apply, line)
         if isinstance(item, Pod) and item.uid in header.assumed:
             # It is on its way, and nobody is to decide about it again.
-            item = item.on(header.assumed[item.uid])
+            profile = self.engine.profiles.get(item.spec.scheduler_name)
+            stamp = NO_STAMP if profile is None else find_stamp(profile, item)
+            item = item.on(header.assumed[item.uid], stamp)
         self.counts.events["known"] += 1
         self._handle(where, header.at if line.at is None else line.at, Applied(item))
 

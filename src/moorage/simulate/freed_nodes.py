@@ -1,4 +1,4 @@
-"""Finds the pods whose eviction would free nodes for exclusive pods, and these nodes."""
+"""Finds the pods whose eviction would free nodes for a pod that shares them with few or none."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from moorage.cluster import Nodes, WhatIf
 from moorage.engine.explain.explanation import ExplanationPart, Names
 from moorage.framework.attempt import PreFiltered
-from moorage.framework.coexist_ledgers import ALL, ORDINARY_PODS
+from moorage.framework.kubelet_admission import AdmitPods
 from moorage.framework.nominated import filter_with_nominated, without_pod
+from moorage.framework.plugin_fence import PluginFence
 from moorage.framework.points import pre_filter
 from moorage.framework.profile import Profile
 from moorage.framework.status import PluginError
-from moorage.objects.coexist import conflict, is_exclusive
 from moorage.objects.pod import Pod
 
 # Nobody drains a node of more pods to place one, and each node costs a look of its own.
@@ -31,13 +31,11 @@ class FreedNode(ExplanationPart, frozen=True):
 
 
 def find_freed_nodes(profile: Profile, pod: Pod, nodes: Nodes, count: int) -> tuple[FreedNode, ...]:
-    """Returns up to `count` nodes for an exclusive pod, those with the fewest victims first.
+    """Returns up to `count` nodes for a pod, those with the fewest victims first.
 
-    A node counts if it takes the pod without the pods that cannot share it. Priorities and
-    disruption budgets are ignored: a person decides what to evict.
+    A node counts if it takes the pod without those that a policy says are in its way. Priorities
+    and disruption budgets are ignored: a person decides what to evict.
     """
-    if not is_exclusive(pod):
-        return ()
     try:
         prepared = pre_filter(profile, pod, nodes)
         if prepared.rejected is not None:
@@ -50,16 +48,26 @@ def find_freed_nodes(profile: Profile, pod: Pod, nodes: Nodes, count: int) -> tu
 def _find_freed(
     profile: Profile, pod: Pod, prepared: PreFiltered, nodes: Nodes, count: int
 ) -> Iterator[FreedNode]:
-    crowd = nodes.ledger(ORDINARY_PODS).column(ALL)
-    by_crowd = nodes.rows[np.argsort(crowd[nodes.rows], kind="stable")]
-    for row in by_crowd[:_MOST_NODES].tolist():
-        in_the_way = [other for other in nodes.pods(row).values() if conflict(pod, other)]
-        if 0 < len(in_the_way) <= _MOST_PODS:
-            if count <= 0:
-                return
-            if _takes(profile, pod, prepared, nodes, row, in_the_way):
-                count -= 1
-                yield FreedNode(nodes.name(row), tuple(sorted(each.key for each in in_the_way)))
+    by_crowd = sorted(nodes.rows.tolist(), key=lambda row: len(nodes.pods(row)))
+    found = ((row, _find_in_the_way(profile, pod, nodes, row)) for row in by_crowd[:_MOST_NODES])
+    victims = [(row, pods) for row, pods in found if 0 < len(pods) <= _MOST_PODS]
+    for row, pods in sorted(victims, key=lambda each: len(each[1])):
+        if count <= 0:
+            return
+        if _takes(profile, pod, prepared, nodes, row, pods):
+            count -= 1
+            yield FreedNode(nodes.name(row), tuple(sorted(each.key for each in pods)))
+
+
+def _find_in_the_way(profile: Profile, pod: Pod, nodes: Nodes, row: int) -> list[Pod]:
+    """Returns the pods on a row that policies say must leave."""
+    there = nodes.pods(row)
+    found: dict[str, Pod] = {}
+    for plugin in profile.plugins.values():
+        if isinstance(plugin, AdmitPods):
+            with PluginFence('asking plugin "{}" who is in the way', plugin):
+                found.update((each.uid, each) for each in plugin.in_the_way(pod, there.values()))
+    return list(found.values())
 
 
 def _takes(

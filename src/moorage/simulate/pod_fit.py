@@ -99,7 +99,7 @@ class Fit(ExplanationPart, frozen=True):
     moves: tuple[Move, ...] = ()
     #: About the first that finds no node.
     why: Explanation | None = None
-    #: If that one is exclusive: nodes that evictions would free, as many as there are such copies.
+    #: If policies say who is in its way: nodes that evictions would free, as many as such copies.
     freed: tuple[FreedNode, ...] = ()
     #: About nodes that are drained.
     drain: Drain | None = None

@@ -9,7 +9,7 @@ import numpy as np
 
 from moorage.engine import Engine
 from moorage.engine.explain.explanation import ExplanationPart
-from moorage.objects.coexist import is_ordinary
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.pod import Pod
 from moorage.objects.resources import CPU, MEMORY
 from moorage.world import Scene, World

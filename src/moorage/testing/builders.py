@@ -10,7 +10,8 @@ from moorage.objects.decode import from_builtins
 from moorage.objects.node import HOSTNAME, Node
 from moorage.objects.pod import Pod
 from moorage.objects.storage import StorageObject
-from moorage.plugins import BUILTIN
+
+from .installed import find_plugins
 
 # Names of resources that are no Python keywords.
 _NAMES = {"gpu": "example.com/gpu", "ephemeral": "ephemeral-storage"}
@@ -95,8 +96,8 @@ def cluster(*objects: Node | Pod | StorageObject) -> Cluster:
 
 
 def follow_ledgers(cluster: Cluster) -> None:
-    """Counts pods in the ledgers of all built-in plugins, as an engine does for enabled ones."""
-    for plugin in BUILTIN:
+    """Counts pods in the ledgers of all plugins, as an engine does for enabled ones."""
+    for plugin in find_plugins().values():
         for ledger in plugin.ledgers:
             cluster.nodes.ledger(ledger)
 

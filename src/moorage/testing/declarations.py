@@ -161,9 +161,6 @@ class _Limits:
 
 def _signed(plugin: Plugin) -> Change:
     """Returns what is equal for all pods that a plugin signs alike: it need not watch that."""
-    if not isinstance(plugin, Sign):
-        return Change.NONE
-    if plugin.signs is None:
-        # A pod's own claims.
-        return Change.CLAIMS & plugin.reads
-    return Change.SERVICES & plugin.reads if plugin.signs.siblings else Change.NONE
+    # A pod's own claims, its services and its controller.
+    shared = Change.CLAIMS | Change.SERVICES
+    return shared & plugin.reads if isinstance(plugin, Sign) else Change.NONE

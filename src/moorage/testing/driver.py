@@ -22,10 +22,10 @@ from moorage.framework.plugin import Plugin
 from moorage.framework.profile import known_plugins
 from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
 from moorage.world import World
 
 from .builders import pod
+from .installed import find_plugins
 
 A = TypeVar("A")
 
@@ -43,7 +43,7 @@ def make_engine(
     Kubernetes let the engine follow that version. Other keywords are fields of the
     KubeSchedulerConfiguration, such as `profiles=[...]`.
     """
-    registry = {**REGISTRY, **{plugin.name: plugin for plugin in plugins}}
+    registry = {**find_plugins(), **{plugin.name: plugin for plugin in plugins}}
     enabled = [{"name": plugin.name} for plugin in plugins]
     arguments = [{"name": name, "args": dict(each)} for name, each in (args or {}).items()]
     raw = {

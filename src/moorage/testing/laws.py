@@ -24,7 +24,6 @@ from moorage.framework.plugin import (
     MAX_SCORE,
     UNSIGNABLE,
     Filter,
-    Levelled,
     Narrowed,
     Plugin,
     PreBind,
@@ -35,21 +34,18 @@ from moorage.framework.plugin import (
     Rescore,
     Reserve,
     Score,
-    Scores,
     Sign,
 )
+from moorage.framework.signing import has_no_say
 from moorage.framework.status import PluginError, Rejected
 from moorage.framework.wakeups import Hint
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
-from moorage.objects.pod_spec import PodSpec
 from moorage.objects.storage import StorageObject
-from moorage.objects.volume import ClaimSource, EphemeralSource, GCEDiskSource, Volume
 
 from .builders import cluster as build_cluster
 from .declarations import Declarations
-from .signed_parts import find_unnamed_parts
-from .variations import STRANGE, UNNOTED, make_changes, twins, variations
+from .variations import UNNOTED, make_changes, twins, variations
 
 SKIPPED = ("skip",)
 
@@ -97,7 +93,6 @@ def _check_signing(plugin: Sign, pods: Sequence[Pod], nodes: Nodes) -> None:
     for each in pods:
         for other in variations(each):
             check_signatures(plugin, each, other, nodes)
-        check_signed_parts(plugin, each, nodes)
 
 
 def _check_rows(plugin: Plugin, pod: Pod, nodes: Nodes) -> None:
@@ -235,29 +230,12 @@ def check_score_rows(
     assert plugin.normalize(prepared, np.array(raw, np.int64)[turned]).tolist() == [
         normal[at] for at in turned
     ]
-    _check_levels(plugin, prepared, nodes, feasible, normal)
     column = np.zeros(len(nodes.alive), np.int64)
     for score, row in zip(raw, feasible.tolist(), strict=True):
         answer = plugin.rescore(prepared, nodes, nodes.facts(row), column)
         assert answer in (Rescore.UNKNOWN, Rescore.UPDATED)
         if answer is Rescore.UPDATED:
             assert column[row] == score
-
-
-def _check_levels(
-    plugin: Any, prepared: Any, nodes: Nodes, feasible: NDArray[np.intp], normal: Scores
-) -> None:
-    """Checks that the few numbers that occur are those of the rows, and normalised like these."""
-    levels = prepared.find_levels() if isinstance(prepared, Levelled) else None
-    if levels is None:
-        return
-    places = levels.places[feasible]
-    expected = plugin.score(prepared, nodes, feasible)
-    assert levels.numbers[places].tolist() == expected.tolist()
-    occurring = np.unique(places)
-    once = np.zeros(len(levels.numbers), np.int64)
-    once[occurring] = plugin.normalize(prepared, levels.numbers[occurring])
-    assert once[places].tolist() == normal.tolist()
 
 
 def check_normal_scores(plugin: Any, pod: Pod, nodes: Nodes) -> None:
@@ -305,12 +283,10 @@ def check_signatures(plugin: Any, one: Pod, other: Pod, nodes: Nodes) -> None:
 
 
 def check_skips(plugin: Any, pod: Pod, nodes: Nodes) -> None:
-    """Checks that a plugin which skips a pod lets it through and does nothing for it."""
-    if not plugin.skips(pod):
+    """Checks that a plugin which signs a pod with None lets it through and does nothing for it."""
+    if not has_no_say(plugin, pod):
         return
     done: dict[str, Any] = {}
-    if isinstance(plugin, Sign):
-        done["signs"] = plugin.sign(pod, nodes)
     for row in nodes.rows.tolist()[:1]:
         if isinstance(plugin, Reserve):
             done["reserves"] = plugin.reserve(pod, nodes, row)
@@ -319,36 +295,7 @@ def check_skips(plugin: Any, pod: Pod, nodes: Nodes) -> None:
     if isinstance(plugin, PreEnqueue):
         done["says"] = plugin.pre_enqueue(pod)
     for what, answer in done.items():
-        assert answer is None, f"{plugin.name} {what} something for {pod.name}, which it skips"
-
-
-def check_signed_parts(plugin: Any, pod: Pod, nodes: Nodes) -> None:
-    """Checks that a signature is made of nothing but what `signs` names."""
-    signs = plugin.signs
-    if signs is None:
-        return
-    unnamed = ", ".join(find_unnamed_parts(plugin, pod, nodes))
-    assert not unnamed, f"{plugin.name} signs {unnamed}, which `signs` does not name"
-    same = list(twins(pod))
-    if STRANGE not in signs.annotations:
-        same.append(msgspec.structs.replace(pod, annotations={**pod.annotations, STRANGE: "yes"}))
-    if not signs.any_label:
-        same.append(msgspec.structs.replace(pod, labels={**pod.labels, STRANGE: "yes"}))
-    if not signs.volumes:
-        same.append(msgspec.structs.replace(pod, spec=_add_volumes(pod.spec)))
-    for each in same:
-        is_same = plugin.sign(each, nodes) == plugin.sign(pod, nodes)
-        assert is_same, f"{plugin.name} signs more of {pod.name} than it says in `signs`"
-
-
-def _add_volumes(spec: PodSpec) -> PodSpec:
-    """Returns the same template with a volume of each kind that plugins read."""
-    added = (
-        Volume(name="claim", persistent_volume_claim=ClaimSource(claim_name=STRANGE)),
-        Volume(name="made", ephemeral=EphemeralSource()),
-        Volume(name="disk", gce_persistent_disk=GCEDiskSource(pd_name=STRANGE)),
-    )
-    return msgspec.structs.replace(spec, volumes=(*(spec.volumes or ()), *added))
+        assert answer is None, f"{plugin.name} {what} something for {pod.name}, which it signs None"
 
 
 def check_hints(plugin: Plugin, objects: Sequence[Node | Pod], pods: Sequence[Pod]) -> None:

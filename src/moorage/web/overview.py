@@ -1,4 +1,4 @@
-"""Overviews of a cluster: owners, labels, gangs, exclusive nodes, devices, shared answers.
+"""Overviews of a cluster: owners, labels, gangs, tables of plugins, devices, shared answers.
 
 Everything is counted in slices, with decisions in between.
 """
@@ -13,12 +13,11 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from moorage.cluster import Nodes
 from moorage.engine import Engine
 from moorage.engine.classes.statistics import DecisionPath, Statistics
-from moorage.framework.coexist_ledgers import HOLDERS
-from moorage.framework.holder_limits import LimitHolders
-from moorage.objects.coexist import LIMIT_LABEL
+from moorage.framework.plugin_fence import PluginFence
+from moorage.framework.sections import Cell, ShowSection
+from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 from moorage.objects.resources import Amounts
@@ -30,6 +29,9 @@ from .queue_picture import SLICE, describe_wait
 
 # What is listed, the largest first; the rest is counted.
 _MOST_LISTED = 200
+
+# A row of a plugin may look at many nodes.
+_ROWS_AT_ONCE = 10
 # Labels with more values than this tell nodes apart rather than group them.
 _MOST_VALUES = 200
 
@@ -89,15 +91,20 @@ class Gang(Detail, frozen=True):
     reason: str = ""
 
 
-class ExclusiveHolder(Detail, frozen=True):
-    """A namespace whose exclusive pods hold nodes, and what nobody requests there."""
+class SectionTitle(Detail, frozen=True):
+    """A table that a plugin shows."""
 
     name: str
-    nodes: int
-    pods: int
-    #: What its label allows, else the configuration; None if neither does.
-    limit: str | None
-    free: dict[str, int]
+    title: str
+
+
+class SectionRows(SectionTitle, frozen=True):
+    """The same with its rows, as far as they are listed."""
+
+    heads: tuple[str, ...]
+    empty: str
+    items: list[tuple[Cell, ...]]
+    is_whole: bool
 
 
 class DeviceCount(Detail, frozen=True):
@@ -227,36 +234,40 @@ def _describe_gang(engine: Engine, group: PodGroup) -> Gang:
     )
 
 
-def list_exclusive(engine: Engine) -> Generator[None, None, bytes]:
-    """Lists namespaces that hold nodes by exclusive pods, the largest first; returns JSON."""
-    nodes = engine.cluster.nodes
-    most = _find_limit(engine)
-    items = []
-    for names in slices(nodes.ledger(HOLDERS)):
-        items += [_describe_holder(nodes, name, most) for name in names]
-        yield
-    items.sort(key=lambda each: (-each.nodes, each.name))
-    return msgspec.json.encode({"count": len(items), "items": items[:_MOST_LISTED]})
+def list_sections(engine: Engine) -> bytes:
+    """Lists the tables that plugins show; returns JSON."""
+    shown = (plugin.section for plugin in _find_sections(engine).values())
+    return msgspec.json.encode([SectionTitle(each.name, each.title) for each in shown])
 
 
-def _find_limit(engine: Engine) -> str | None:
-    """Returns the lowest limit that a profile sets for a namespace without a label."""
+def show_section(engine: Engine, name: str) -> Generator[None, None, bytes]:
+    """Shows the table of a plugin; returns JSON, which is null if there is none of that name."""
+    plugin = _find_sections(engine).get(name)
+    if plugin is None:
+        return b"null"
+    items: list[tuple[Cell, ...]] = []
+    about, empty = plugin.section, plugin.section.empty
+    fence = PluginFence('asking plugin "{}" for its table', plugin)
+    try:
+        with fence:
+            rows = iter(plugin.section_rows(engine.cluster.nodes))
+        while len(items) <= _MOST_LISTED:
+            with fence:
+                some = list(islice(rows, _ROWS_AT_ONCE))
+            if not some:
+                break
+            items += some
+            yield
+    except PluginError as error:
+        items, empty = [], str(error)
+    is_whole = len(items) <= _MOST_LISTED
+    listed = items[:_MOST_LISTED]
+    return msgspec.json.encode(SectionRows(name, about.title, about.heads, empty, listed, is_whole))
+
+
+def _find_sections(engine: Engine) -> dict[str, ShowSection]:
     plugins = (each for profile in engine.profiles.values() for each in profile.plugins.values())
-    limits = (each.most for each in plugins if isinstance(each, LimitHolders))
-    least = min((limit for limit in limits if limit is not None), default=None)
-    return None if least is None else str(least)
-
-
-def _describe_holder(nodes: Nodes, name: str, most: str | None) -> ExclusiveHolder:
-    held = nodes.ledger(HOLDERS).of(name)
-    rows = list(held)
-    limit = nodes.workloads.namespace_labels(name).get(LIMIT_LABEL, most)
-    free = {}
-    for resource, at in nodes.resources.items():
-        if nodes.allocatable[at, rows].any():
-            left = nodes.allocatable[at, rows] - nodes.requested[at, rows]
-            free[resource] = int(np.maximum(left, 0).sum())
-    return ExclusiveHolder(name, len(rows), sum(held.values()), limit, free)
+    return {each.section.name: each for each in plugins if isinstance(each, ShowSection)}
 
 
 def count_devices(engine: Engine) -> Generator[None, None, bytes]:

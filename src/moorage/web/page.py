@@ -37,11 +37,12 @@ from .overview import (
     count_devices,
     describe_batching,
     group_nodes,
-    list_exclusive,
     list_gangs,
     list_labels,
+    list_sections,
     locate_pods,
     measure_usage,
+    show_section,
 )
 
 _TYPES = {
@@ -138,7 +139,8 @@ class StatusPage:
         app.router.add_get("/api/usage", self._usage, allow_head=False)
         app.router.add_get("/api/occupants", self._occupants, allow_head=False)
         app.router.add_get("/api/gangs", self._gangs, allow_head=False)
-        app.router.add_get("/api/exclusive", self._exclusive, allow_head=False)
+        app.router.add_get("/api/sections", self._sections)
+        app.router.add_get("/api/sections/{name}", self._section, allow_head=False)
         app.router.add_get("/api/devices", self._devices, allow_head=False)
         app.router.add_get("/api/batching", self._batching)
         app.router.add_get("/api/explain/{namespace}/{name}", self._explain_pod, allow_head=False)
@@ -227,8 +229,12 @@ class StatusPage:
     async def _gangs(self, request: web.Request) -> web.StreamResponse:
         return await self._kept_answer(request, partial(list_gangs, self._engine))
 
-    async def _exclusive(self, request: web.Request) -> web.StreamResponse:
-        return await self._kept_answer(request, partial(list_exclusive, self._engine))
+    async def _sections(self, request: web.Request) -> web.StreamResponse:
+        return _json(await self._read(at_once(partial(list_sections, self._engine))))
+
+    async def _section(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"][:_LONGEST_SEARCH]
+        return await self._kept_answer(request, partial(show_section, self._engine, name))
 
     async def _devices(self, request: web.Request) -> web.StreamResponse:
         return await self._kept_answer(request, partial(count_devices, self._engine))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from moorage.objects.coexist import is_ordinary
+from moorage.objects.daemons import is_ordinary
 from moorage.objects.kinds import Object
 from moorage.objects.node import HOSTNAME, Node
 from moorage.objects.placement_rules import CORDONED

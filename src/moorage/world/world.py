@@ -26,6 +26,7 @@ from moorage.framework.calls import ask_reserve, ask_unreserve
 from moorage.framework.device_writes import ClaimCreation
 from moorage.framework.plugin import ClaimWrite, VolumeWrite
 from moorage.framework.profile import Profile
+from moorage.framework.stamps import find_stamp
 from moorage.framework.status import PluginError
 from moorage.objects.in_tree import Attachable, Terms
 from moorage.objects.kinds import Object
@@ -108,7 +109,7 @@ class World:
     def bind(self, action: BindPod, now: float) -> Pod:
         """Gives a pod its node; returns the pod as it is then."""
         uid = action.pod.uid
-        pod = self.pods[uid] = self.pods[uid].on(action.node)
+        pod = self.pods[uid] = self.pods[uid].on(action.node, action.annotations)
         self.engine.handle(Bound(uid), now)
         self.engine.handle(Applied(pod), now)
         return pod
@@ -209,7 +210,7 @@ def place_pod(cluster: Cluster, profile: Profile, pod: Pod, node_name: str) -> s
 
     It serves what-if questions, which bind nothing. Returns why a plugin refused.
     """
-    placed = cluster.assume(pod, node_name)
+    placed = cluster.assume(pod, node_name, find_stamp(profile, pod))
     row = cluster.nodes.row(node_name)
     assert row is not None, "a pod was assumed there"
     refusal = _reserve(profile, placed, cluster.nodes, row)

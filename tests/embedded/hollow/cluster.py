@@ -15,6 +15,8 @@ from moorage.embedded.kinds.subresources import bind
 from moorage.embedded.server import make_initial_objects
 from moorage.embedded.store.object_store import ObjectStore
 from moorage.embedded.store.queries import Selection, TableWatch, list_entries
+from moorage.framework.kubelet_admission import find_admissions
+from tests.registered import REGISTRY
 
 Json = dict[str, Any]
 
@@ -35,7 +37,8 @@ class HollowCluster:
         self.now = now
         self.api = ObjectApi(store or ObjectStore(), ServedKinds(catalogue()), lambda: self.now)
         make_initial_objects(self.api)
-        self.kubelets = Kubelets(self.api, HollowSettings(**settings))
+        policies = find_admissions(REGISTRY)
+        self.kubelets = Kubelets(self.api, HollowSettings(policies=policies, **settings))
         self._watches = {
             name: TableWatch(self.api.store, name, Selection(), self.api.store.version)
             for name in ("nodes", "pods")

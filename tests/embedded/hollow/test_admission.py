@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 
 from moorage.embedded.hollow.pod_admission import admit
+from moorage.framework.kubelet_admission import find_admissions
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
 from tests.builders import node, pod
 from tests.coexisting import DAEMON, MIRRORED, exclusive
+from tests.registered import REGISTRY
 
 _LABELLED = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
 _IMPOSSIBLE = {"matchExpressions": [{"key": "disk", "operator": "In", "values": []}]}
+
+POLICIES = tuple(find_admissions(REGISTRY).values())
 
 
 def _port(number: int, name: str = "pod", protocol: str = "TCP") -> Pod:
@@ -74,18 +78,18 @@ def _tainted(effect: str) -> Node:
     ],
 )
 def test_admission(asks: Pod, there: Node, present: list[Pod], reason: str) -> None:
-    refusal = admit(asks, there, present, coexists=True)
+    refusal = admit(asks, there, present, POLICIES)
 
     assert (refusal.reason if refusal else "") == reason
 
 
 def test_a_kubelet_that_does_not_know_the_policy() -> None:
-    assert admit(exclusive(), node(), [pod("a")], coexists=False) is None
+    assert admit(exclusive(), node(), [pod("a")]) is None
 
 
 def test_what_is_said() -> None:
-    short = admit(pod(cpu="1500m"), node(cpu=2), [pod("a", cpu=1)], coexists=True)
-    taken = admit(_port(80), node(), [_port(80, "a")], coexists=True)
+    short = admit(pod(cpu="1500m"), node(cpu=2), [pod("a", cpu=1)])
+    taken = admit(_port(80), node(), [_port(80, "a")])
 
     assert short is not None
     assert short.message == (

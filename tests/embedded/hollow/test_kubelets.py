@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.embedded.api.request_options import WriteOptions
-from moorage.embedded.hollow.pod_life import COEXIST_GATE, EXIT_CODE, MISSING_IMAGES, RUN_SECONDS
+from moorage.embedded.hollow.pod_life import EXIT_CODE, MISSING_IMAGES, POLICIES, RUN_SECONDS
 from tests.embedded.hollow.cluster import HollowCluster, conditions
 
 _EXCLUSIVE = "DaemonsetAndStaticPods"
@@ -185,16 +185,17 @@ def test_what_was_bound_around_the_scheduler_is_rejected() -> None:
     ("cluster_gate", "node_gate", "phase"),
     [
         (True, None, "Failed"),
-        (True, "false", "Running"),
+        (True, "CoexistPolicy=false", "Running"),
+        (True, "Other=false", "Failed"),
         (False, None, "Running"),
-        (False, "true", "Failed"),
+        (False, "Other=true,CoexistPolicy=true", "Failed"),
     ],
 )
-def test_the_coexist_gate_of_each_node(
+def test_a_node_says_which_policies_its_kubelet_knows(
     cluster_gate: bool, node_gate: str | None, phase: str
 ) -> None:
-    cluster = HollowCluster(coexist=cluster_gate)
-    cluster.node(annotations={} if node_gate is None else {COEXIST_GATE: node_gate})
+    cluster = HollowCluster(unknown=() if cluster_gate else ("CoexistPolicy",))
+    cluster.node(annotations={} if node_gate is None else {POLICIES: node_gate})
     cluster.pod("other")
 
     cluster.pod("exclusive", coexistPolicy=_EXCLUSIVE)

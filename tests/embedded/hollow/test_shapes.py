@@ -32,7 +32,6 @@ def test_nodes_of_several_shapes() -> None:
         "annotations": {"note": "dear"},
         "taints": [{"key": "gpu", "effect": "NoSchedule"}],
         "images": [{"names": ["app:1"], "sizeBytes": 7}],
-        "coexistPolicy": False,
     }
 
     nodes = {each["metadata"]["name"]: each for each in _made(worker, gpu)}
@@ -52,10 +51,7 @@ def test_nodes_of_several_shapes() -> None:
     }
     assert dear["spec"]["taints"] == [{"key": "gpu", "effect": "NoSchedule"}]
     assert dear["status"]["images"] == [{"names": ["app:1"], "sizeBytes": 7}]
-    assert dear["metadata"]["annotations"] == {
-        "note": "dear",
-        "hollow.moorage.dev/coexist-policy": "false",
-    }
+    assert dear["metadata"]["annotations"] == {"note": "dear"}
     addresses = [each["status"]["addresses"][0]["address"] for each in nodes.values()]
     assert len(set(addresses)) == 4
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum, auto
@@ -15,9 +15,10 @@ from moorage.embedded.store.object_store import Json, StoredObject
 from moorage.objects.decode import reader
 from moorage.objects.node import Node
 from moorage.objects.pod import Pod
+from moorage.objects.pod_refusal import Admit
 from moorage.objects.resources import is_extended
 
-from .pod_life import COEXIST_GATE, KUBELET, HollowSettings, images_in
+from .pod_life import KUBELET, HollowSettings, images_in
 
 LEASES = "kube-node-lease"
 
@@ -146,7 +147,8 @@ class Host:
 
     node: Node
     address: str
-    coexists: bool
+    #: How it admits pods besides, by the policies that it knows.
+    policies: Sequence[Admit]
     #: Whether its kubelet is stopped.
     stopped: bool
     capacity: Mapping[str, str]
@@ -233,14 +235,13 @@ class Hosts:
 
     def _read(self, entry: StoredObject, item: Json) -> Host:
         node: Node = _READ.build(_READ.one.decode(entry.body))
-        gate = node.annotations.get(COEXIST_GATE)
-        coexists = self._settings.coexist if gate is None else gate == "true"
+        policies = self._settings.find_policies(node.annotations)
         addresses = (item.get("status") or {}).get("addresses") or ()
         internal = (each["address"] for each in addresses if each["type"] == "InternalIP")
         stopped = node.annotations.get(KUBELET) == "stopped"
         capacity = (item.get("status") or {}).get("capacity") or {}
         address, missing = next(internal, "127.0.0.1"), images_in(node.annotations)
-        return Host(node, address, coexists, stopped, capacity, missing)
+        return Host(node, address, policies, stopped, capacity, missing)
 
     def _write(self, name: str, item: Json, *, read_again: bool) -> None:
         version = self._api.edit(self._nodes, "", name, lambda _: item).version

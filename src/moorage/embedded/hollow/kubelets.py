@@ -208,7 +208,7 @@ class Kubelets:
                 self._pods.finish_deletion(key, life.uid)
             return
         if not life.is_running:
-            refusal = admit(pod, host.node, host.pods.values(), coexists=host.coexists)
+            refusal = admit(pod, host.node, host.pods.values(), host.policies)
             if refusal is not None:
                 self._pods.reject(key, life.uid, host.node.name, refusal)
                 return

@@ -28,7 +28,6 @@ from moorage.objects.quantity import Quantity
 
 from .hosts import report_ready
 from .node_devices import ShapeDevice, device_problems, slices_of
-from .pod_life import COEXIST_GATE
 
 # Names of nodes are this and a number, and must stay names.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?", re.ASCII)
@@ -79,8 +78,6 @@ class NodeShape(Wire, frozen=True, forbid_unknown_fields=True):
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     taints: tuple[ShapeTaint, ...] = ()
     images: tuple[ShapeImage, ...] = ()
-    #: The gate of the coexist policy of their kubelets, if it is not that of the cluster.
-    coexist_policy: bool | None = None
     #: Devices that claims can ask for; every node publishes its own.
     devices: tuple[ShapeDevice, ...] = ()
     #: Objects of any kind to make for each node; `{node}` in a text is its name.
@@ -217,9 +214,6 @@ def make(api: ObjectApi, item: Json, place: str) -> bool:
 def node_of(shape: NodeShape, number: int, address: str, now: str) -> Json:
     """Makes one node of a shape, ready from the start."""
     name = f"{shape.name}-{number}"
-    annotations = dict(shape.annotations)
-    if shape.coexist_policy is not None:
-        annotations[COEXIST_GATE] = str(shape.coexist_policy).lower()
     capacity = {**DEFAULT_CAPACITY, **shape.capacity}
     amounts = {key: str(amount) for key, amount in capacity.items()}
     node: Json = {
@@ -228,7 +222,7 @@ def node_of(shape: NodeShape, number: int, address: str, now: str) -> Json:
         "metadata": {
             "name": name,
             "labels": {**_labels(shape, number, name), **shape.labels},
-            "annotations": annotations,
+            "annotations": dict(shape.annotations),
         },
         "spec": {"taints": [_taint(each) for each in shape.taints]},
         "status": {

@@ -7,16 +7,16 @@ is rejected. The order is the kubelet's; the first of several reasons counts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from moorage.embedded.api.object_api import ObjectApi
 from moorage.embedded.store.object_store import Json
-from moorage.objects import coexist
-from moorage.objects.coexist import CoexistRefusal
 from moorage.objects.container import ports_conflict
+from moorage.objects.daemons import is_static_pod
 from moorage.objects.node import Node
 from moorage.objects.placement_rules import is_tolerated
 from moorage.objects.pod import Pod
+from moorage.objects.pod_refusal import Admit, PodRefusal
 from moorage.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 
 _AFFINITY = "node(s) didn't match Pod's node affinity/selector"
@@ -28,18 +28,16 @@ _FIRST = {PODS: 0, CPU: 1, MEMORY: 2, EPHEMERAL_STORAGE: 3}
 
 
 def admit(
-    pod: Pod, node: Node, present: Collection[Pod], *, coexists: bool
-) -> CoexistRefusal | None:
-    """Returns why a pod cannot run beside those that are present; None admits it.
-
-    `coexists` is the gate of the coexist policy on that node.
-    """
+    pod: Pod, node: Node, present: Collection[Pod], policies: Iterable[Admit] = ()
+) -> PodRefusal | None:
+    """Returns why a pod cannot run beside those that are present; None admits it."""
     for refusal in _refusals(pod, node, present):
         return refusal
-    return coexist.admit(pod, present, enabled=coexists)
+    answers = (admits(pod, present) for admits in policies)
+    return next((answer for answer in answers if answer is not None), None)
 
 
-def _refusals(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[CoexistRefusal]:
+def _refusals(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[PodRefusal]:
     yield from _shortages(pod, node, present)
     if not pod.spec.chooses(node.name, node.labels):
         yield _fail("NodeAffinity", _AFFINITY)
@@ -49,13 +47,11 @@ def _refusals(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Coexis
     # Of taints only those that would drive the pod away again count, and never for static pods.
     repelling = [taint for taint in node.taints if taint.effect == "NoExecute"]
     accepted = pod.spec.tolerations or ()
-    if coexist.MIRROR not in pod.annotations and any(
-        not is_tolerated(taint, accepted) for taint in repelling
-    ):
+    if not is_static_pod(pod) and any(not is_tolerated(taint, accepted) for taint in repelling):
         yield _fail("TaintToleration", _TAINTS)
 
 
-def _shortages(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[CoexistRefusal]:
+def _shortages(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[PodRefusal]:
     """Yields a refusal for each resource that is short, in the kubelet's order."""
     has = dict(node.allocatable)
     used: Counter[str] = Counter({PODS: len(present)})
@@ -73,11 +69,11 @@ def _shortages(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Coexi
                 f"Node didn't have enough resource: {name}, "
                 f"requested: {amount}, used: {used[name]}, capacity: {whole or 0}"
             )
-            yield CoexistRefusal(f"OutOf{name}", text)
+            yield PodRefusal(f"OutOf{name}", text)
 
 
-def _fail(predicate: str, text: str) -> CoexistRefusal:
-    return CoexistRefusal(predicate, f"Predicate {predicate} failed: {text}")
+def _fail(predicate: str, text: str) -> PodRefusal:
+    return PodRefusal(predicate, f"Predicate {predicate} failed: {text}")
 
 
 _CLAIMS = "resourceclaims.resource.k8s.io"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from moorage.objects.meta import Wire
+from moorage.objects.pod_refusal import Admit
 
 #: A pod that is to run for another time, or to end with another exit code, says so.
 RUN_SECONDS = "hollow.moorage.dev/run-seconds"
@@ -20,8 +21,8 @@ EXIT_CODE = "hollow.moorage.dev/exit-code"
 #: On a pod or a node: images that cannot be pulled, separated by commas; * stands for all.
 MISSING_IMAGES = "hollow.moorage.dev/missing-images"
 
-#: On a node: the gate of the coexist policy of its kubelet, "true" or "false".
-COEXIST_GATE = "hollow.moorage.dev/coexist-policy"
+#: On a node: policies that its kubelet knows, or does not, such as CoexistPolicy=false.
+POLICIES = "hollow.moorage.dev/policies"
 
 #: On a node: "stopped" stops its kubelet. The node falls silent; what runs there runs on.
 KUBELET = "hollow.moorage.dev/kubelet"
@@ -29,7 +30,7 @@ KUBELET = "hollow.moorage.dev/kubelet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HollowSettings:
-    """How long things take on hollow nodes, and the gates of their kubelets."""
+    """How long things take on hollow nodes, and which policies their kubelets know."""
 
     #: From being bound to running.
     start_seconds: float = 0.0
@@ -37,12 +38,28 @@ class HollowSettings:
     run_seconds: float = 10.0
     #: How long a pod takes to stop, if its grace period allows as much.
     stop_seconds: float = 1.0
-    #: The gate of the coexist policy, on nodes that do not say otherwise.
-    coexist: bool = True
+    #: How kubelets admit pods by the policies that there are, by name.
+    policies: Mapping[str, Admit] = field(default_factory=dict)
+    #: Those that kubelets do not know unless their node says so.
+    unknown: Container[str] = ()
     #: Leases are renewed as often as real kubelets do it.
     lease_seconds: float = 10.0
     #: But not more of them a second than this: with many nodes each has longer.
     most_renewals: float = 100.0
+
+    def find_policies(self, annotations: Mapping[str, str]) -> tuple[Admit, ...]:
+        """Returns how the kubelet of a node admits pods by policies, given its annotations."""
+        said = dict(each.strip().split("=", 1) for each in _split(annotations.get(POLICIES)))
+        return tuple(
+            admit
+            for name, admit in self.policies.items()
+            if said.get(name, str(name not in self.unknown)).lower() == "true"
+        )
+
+
+def _split(text: str | None) -> list[str]:
+    """Returns the parts of a list with commas that name something and its value."""
+    return [each for each in (text or "").split(",") if "=" in each]
 
 
 _FINISHED = ("Succeeded", "Failed")

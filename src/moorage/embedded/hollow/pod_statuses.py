@@ -13,7 +13,7 @@ from moorage.embedded.api.object_api import ObjectApi
 from moorage.embedded.api.request_options import DeleteOptions
 from moorage.embedded.kinds.event_kinds import EventSource, EventText, event_object
 from moorage.embedded.store.object_store import Json, StoredObject
-from moorage.objects.coexist import CoexistRefusal
+from moorage.objects.pod_refusal import PodRefusal
 
 #: 128 plus the number of SIGTERM: the exit code of a process that is stopped.
 TERMINATED = 143
@@ -135,7 +135,7 @@ def exceed_deadline(pod: Json, now: str) -> None:
     }
 
 
-def reject(pod: Json, refusal: CoexistRefusal, now: str) -> None:
+def reject(pod: Json, refusal: PodRefusal, now: str) -> None:
     """Sets the status of a pod that its kubelet does not admit."""
     status = pod["status"]
     status.setdefault("startTime", now)
@@ -228,7 +228,7 @@ class PodWriter:
         # to compare, and nobody comes in between.
         return self._api.store.put(self._kind.table, key, item)
 
-    def reject(self, key: str, uid: str, node: str, refusal: CoexistRefusal) -> None:
+    def reject(self, key: str, uid: str, node: str, refusal: PodRefusal) -> None:
         """Writes that a pod is not admitted, and an event about it."""
         entry = self.write(key, uid, partial(reject, refusal=refusal, now=self.now))
         if entry is not None:

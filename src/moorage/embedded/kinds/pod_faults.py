@@ -25,7 +25,7 @@ from moorage.embedded.request_refusals import (
     unsupported,
 )
 from moorage.embedded.store.object_store import Json
-from moorage.objects.coexist import MIRROR
+from moorage.objects.daemons import MIRROR
 
 FIELD = "coexistPolicy"
 POLICIES = ("Any", "DaemonsetAndStaticPods")

@@ -23,7 +23,7 @@ from moorage.embedded.request_refusals import (
     unsupported,
 )
 from moorage.embedded.store.object_store import Json
-from moorage.objects.coexist import MIRROR
+from moorage.objects.daemons import MIRROR
 from moorage.objects.quantity import NANOS_PER_UNIT, Quantity
 
 from .pod_faults import (

@@ -18,7 +18,6 @@ from moorage.framework.calls import (
     ask_recheck,
     ask_rescore,
     ask_score,
-    ask_turns,
     ask_watch,
 )
 from moorage.framework.observe import (
@@ -100,8 +99,7 @@ class KeptAnswer(RowView[S]):
 
     def reaches_all(self, union: int) -> bool:
         # While it has no say, its values stay as they are.
-        is_far = self.is_wide or self.plugin in self._answers.widened
-        return (is_far and self.prepared is not None) or self._has_turned()
+        return self.prepared is not None or self._has_turned()
 
     def renew(self) -> None:
         pod = self.pod = self.asker
@@ -110,7 +108,7 @@ class KeptAnswer(RowView[S]):
         self.renewals += 1
         self._answers.renewals += 1
         is_far = self.is_wide or self.plugin in self._answers.widened
-        self.reaching = kinds if is_far else ask_turns(self.plugin, pod, kinds)
+        self.reaching = kinds if is_far else 0
         self.prepared = self.prepare(pod)
         self._known = {} if self._is_of_figures() else None
         super().renew()

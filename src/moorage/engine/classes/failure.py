@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from moorage.cluster import Figures, Nodes, Rows
+from moorage.cluster import Nodes, Rows
 from moorage.cluster.arrays import freeze
 from moorage.cluster.changes import Change, unite
 from moorage.cluster.row_view import RowView
-from moorage.cluster.what_if import predict_facts
 from moorage.framework.attempt import Failed, Filtered, Layer, PreFiltered
 from moorage.framework.nominated import (
     filter_with_nominated,
     find_counted,
-    reads_figures,
+    find_ledgers,
     sees_only_counts,
 )
 from moorage.framework.points import filter_rows
@@ -69,9 +68,10 @@ class Failure(RowView[np.int32]):
         self._pod, self._prepared = pod, prepared
         # The values of filters with their reasons.
         self._codes: dict[tuple[str, tuple[Reason, ...]], int] = {}
-        # The values of rows that take the pod without their nominated pods, by what these will use.
-        self._by_figures: dict[Figures, int] = {}
-        self._of_figures = reads_figures(profile, pod, prepared, nodes)
+        # The values of rows that take the pod without their nominated pods, by the figures of the
+        # row and what these pods will use.
+        self._by_figures: dict[Hashable, int] = {}
+        self._ledgers = find_ledgers(profile, pod, prepared, nodes)
         self._failed: Failed | None = None
         # How many values had changed when the failure was made.
         self._shown = -1
@@ -126,14 +126,21 @@ class Failure(RowView[np.int32]):
             only = [each for each in profile.filter if each is first]
             filtered = filter_rows(profile, pod, self._prepared, nodes, at, only)
             return int(self._encode(filtered, at)[0])
-        facts = predict_facts(nodes, row, weight, row) if self._of_figures else None
-        if first is not None or facts is None:
+        if first is not None or self._ledgers is None:
             return int(self.compute_alone(row))
-        known = self._by_figures.get(facts.figures)
+        held = [
+            (each, key, nodes.ledger(each).of(key)[row])
+            for each in self._ledgers
+            for key in nodes.ledger(each)
+            if row in nodes.ledger(each).of(key)
+        ]
+        coming = *weight.requests.array[:, row].tolist(), *weight.counts[:, row].tolist()
+        figures = nodes.facts(row).figures, coming, *held
+        known = self._by_figures.get(figures)
         if known is None:
             if len(self._by_figures) >= MOST_FIGURES:
                 self._by_figures.clear()
-            known = self._by_figures[facts.figures] = int(self.compute_alone(row))
+            known = self._by_figures[figures] = int(self.compute_alone(row))
         return known
 
     # Reasons

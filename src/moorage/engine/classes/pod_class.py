@@ -108,15 +108,14 @@ class PodClass:
 
     def _look_again(self) -> None:
         """Looks at the answers again if one was renewed, by another class that shares it maybe."""
-        if self._wide or self._renewals != self._answers.renewals:
+        if self._renewals != self._answers.renewals:
             self._renewals = self._answers.renewals
             if self._stamp != self._find_stamp():
                 self._look()
 
     def _find_stamp(self) -> int:
-        """Returns a number that grows if an answer is renewed, or one that is not summed moves."""
-        moved = sum([each.version for each in self._wide])
-        return moved + sum([each.renewals for each in self._all])
+        """Returns a number that grows when an answer is renewed."""
+        return sum([each.renewals for each in self._all])
 
     def _look(self) -> None:
         """Notes which wide filters have a say on the pod at hand, and which reject some row."""

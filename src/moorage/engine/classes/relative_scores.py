@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 from moorage.cluster import Change, Cluster, Rows, Scope
 from moorage.cluster.changes import unite
 from moorage.framework.calls import (
-    ask_levels,
     ask_normalize,
     ask_pre_score,
     ask_score,
     ask_watch,
-    find_occurring,
 )
 from moorage.framework.observe import SCORE, Caller, make_caller
-from moorage.framework.plugin import Levels, Plugin, PreScore, Reduction, Score, Scores
+from moorage.framework.plugin import Plugin, PreScore, Reduction, Score, Scores
 from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 
@@ -43,11 +41,10 @@ class RelativeScore:
 
 
 class RelativeAnswer(NamedTuple):
-    """What a relative score has prepared for a pod, and its levels if it found any."""
+    """What a relative score has prepared for a pod."""
 
     score: RelativeScore
     prepared: Any
-    levels: Levels | None
 
 
 def ignores_feasible_rows(plugin: Score[Any]) -> bool:
@@ -126,7 +123,6 @@ class RelativeScores:
     def ask(self, pod: Pod, feasible: NDArray[np.intp]) -> list[RelativeAnswer]:
         """Returns the answers of the active scores; one that skips itself becomes inactive."""
         answers: list[RelativeAnswer] = []
-        ask = make_caller(self._observer, SCORE)
         for score in self._scores:
             if not score.is_active:
                 continue
@@ -135,8 +131,7 @@ class RelativeScores:
             if score.prepares:
                 prepared = ask_pre_score(plugin, pod, self._nodes, feasible)
             if prepared is not None:
-                levels = ask_levels(plugin, prepared, self._nodes, ask)
-                answers.append(RelativeAnswer(score, prepared, levels))
+                answers.append(RelativeAnswer(score, prepared))
             elif ignores_feasible_rows(plugin):
                 score.is_active = False
                 self._look()
@@ -153,16 +148,6 @@ class RelativeScores:
 
     def _find_numbers(self, answer: RelativeAnswer, rows: Rows, ask: Caller, scale: int) -> Scores:
         """Returns what one score adds to the totals of rows, times a number."""
-        score, prepared, levels = answer
-        plugin, nodes, factor = score.plugin, self._nodes, score.weight * scale
-        if levels is None:
-            raw = ask_score(plugin, prepared, nodes, rows, ask)
-            return ask_normalize(plugin, prepared, raw) * factor
-        # There are far fewer distinct numbers than rows, so only these are normalised.
-        places = levels.places[rows]
-        occurring = find_occurring(plugin, levels, places)
-        numbers = np.zeros(len(levels.numbers), np.int64)
-        normal = ask_normalize(plugin, prepared, levels.numbers[occurring])
-        numbers[occurring] = normal * factor
-        added: Scores = numbers.take(places)
-        return added
+        score, prepared = answer
+        raw = ask_score(score.plugin, prepared, self._nodes, rows, ask)
+        return ask_normalize(score.plugin, prepared, raw) * (score.weight * scale)

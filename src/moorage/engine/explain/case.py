@@ -14,7 +14,7 @@ from moorage.cluster import Nodes, WhatIf
 from moorage.framework.attempt import PreFiltered
 from moorage.framework.edits import (
     AddToleration,
-    AnyEdit,
+    Edit,
     EvictPods,
     PodAt,
     RecoverNodes,
@@ -111,7 +111,7 @@ class Case:
             return NO_ROWS
         return found.feasible_rows
 
-    def after(self, edits: tuple[AnyEdit, ...]) -> Case:
+    def after(self, edits: tuple[Edit, ...]) -> Case:
         """Returns the case with some edits made.
 
         For a node, losing a taint means the same as having it tolerated.
@@ -127,7 +127,7 @@ class Case:
                 pod = AddToleration(edit.key, edit.value, edit.effect).apply(pod)
         return replace(self, pod=pod, gone=gone)
 
-    def helped(self, edits: tuple[AnyEdit, ...], among: RowNumbers) -> RowNumbers:
+    def helped(self, edits: tuple[Edit, ...], among: RowNumbers) -> RowNumbers:
         """Returns those of the rows that take the pod once the edits are made."""
         for edit in edits:
             if isinstance(edit, Uncordon | RecoverNodes):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from moorage.framework.advice import Kind
-from moorage.framework.edits import AnyEdit, PodAt
+from moorage.framework.edits import PodAt
 
 Names = tuple[str, ...]
 
@@ -62,14 +61,15 @@ class Suggestion(ExplanationPart, frozen=True):
     It promises: with all `edits` made, `nodes` take the pod in the way that `effect` says.
     """
 
-    kind: Kind
+    kind: str
     plugins: Names
     #: What stands in the way.
     problem: str
     #: What would help: the text of `edits`; empty where nothing is known.
     remedy: str
     effect: Effect
-    edits: tuple[AnyEdit, ...] = ()
+    #: Each is an `Edit`, or its fields if this was read from JSON: plugins bring edits, too.
+    edits: tuple[Any, ...] = ()
     #: How many nodes that would help.
     count: int = 0
     nodes: Names = ()

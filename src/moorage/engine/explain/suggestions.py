@@ -14,7 +14,7 @@ import numpy as np
 from moorage.framework.advice import MOST_EDITS, Advice, Advise, AdviseEviction
 from moorage.framework.attempt import Failed
 from moorage.framework.calls import ask_advice, ask_eviction_advice
-from moorage.framework.edits import AnyEdit, LowerRequest, RecoverNodes, SetNodeSelector, Uncordon
+from moorage.framework.edits import Edit, LowerRequest, RecoverNodes, SetNodeSelector, Uncordon
 from moorage.framework.plugin import PreFilter
 from moorage.framework.plugin_fence import PluginFence
 from moorage.framework.status import PluginError
@@ -68,7 +68,7 @@ def make_suggestions(
     """
     known = list(patterns)
     pairs = [pattern for pattern in known if len(pattern[0]) == 2][:_MOST_PAIRS]
-    found: dict[frozenset[AnyEdit], TriedAdvice] = {}
+    found: dict[frozenset[Edit], TriedAdvice] = {}
     hopeless: list[TriedAdvice] = []
     for pattern in [*(each for each in known if len(each[0]) == 1), *pairs]:
         all_tried = yield from _try_advice(case, pattern, infeasible)
@@ -114,7 +114,7 @@ def rank_suggestions(case: Case, found: Iterable[Suggestion]) -> tuple[Suggestio
     return tuple(_drop_contained(wanted))
 
 
-def _share_less(case: Case, edits: Iterable[AnyEdit]) -> float:
+def _share_less(case: Case, edits: Iterable[Edit]) -> float:
     """Returns by which share the pod would request less: 1 means all of it."""
     asked = dict(case.pod.spec.requests)
     return max(
@@ -145,7 +145,7 @@ def _contains(larger: Suggestion, smaller: Suggestion) -> bool:
     return all(any(_covers(mine, edit) for mine in larger.edits) for edit in smaller.edits)
 
 
-def _covers(edit: AnyEdit, other: AnyEdit) -> bool:
+def _covers(edit: Edit, other: Edit) -> bool:
     if isinstance(edit, LowerRequest) and isinstance(other, LowerRequest):
         return edit.resource == other.resource and edit.by >= other.by
     return edit == other
@@ -161,7 +161,7 @@ def _drop_repeated(found: Iterable[Suggestion]) -> Iterator[Suggestion]:
             yield each
 
 
-def _is_far(case: Case, edits: Iterable[AnyEdit]) -> bool:
+def _is_far(case: Case, edits: Iterable[Edit]) -> bool:
     """Whether the pod would be a different one: it would request less than half of something."""
     return _share_less(case, edits) > _HALF
 
@@ -227,10 +227,10 @@ def _try_pairs(
 def _combine(left: Advice, right: Advice) -> Advice:
     edits = tuple(dict.fromkeys((*left.edits, *right.edits)))
     problem = f"{left.problem}; {right.problem}"
-    return Advice(problem, edits, (*left.blockers, *right.blockers), "several")
+    return Advice(problem, edits, (*left.blockers, *right.blockers), kind="several")
 
 
-def _drop_larger(found: Mapping[frozenset[AnyEdit], TriedAdvice]) -> Iterator[TriedAdvice]:
+def _drop_larger(found: Mapping[frozenset[Edit], TriedAdvice]) -> Iterator[TriedAdvice]:
     """Keeps advice that helps some node which no smaller change helps."""
     for key, each in found.items():
         smaller = [other.helped for edits, other in found.items() if edits < key]
@@ -257,7 +257,7 @@ def make_suggestion(
     )
 
 
-def _limit(edit: AnyEdit, names: frozenset[str]) -> AnyEdit:
+def _limit(edit: Edit, names: frozenset[str]) -> Edit:
     """Returns the edit for no more nodes than it helps."""
     if isinstance(edit, Uncordon | RecoverNodes):
         return replace(edit, nodes=tuple(name for name in edit.nodes if name in names))

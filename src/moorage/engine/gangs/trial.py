@@ -11,6 +11,7 @@ from moorage.engine.diagnosis import Failure
 from moorage.engine.placement import Placement
 from moorage.framework.observe import Observer
 from moorage.framework.profile import Profile
+from moorage.framework.stamps import find_stamp
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
 from moorage.queue import Entity
@@ -72,7 +73,8 @@ class Trial:
         mark = len(self._journal)
         if self.nodes.nominations.are_there and not stays_nominated:
             self._end_nomination(pod)
-        placed = Placement(_NOBODY, self.cluster.assume(pod, node_name), node_name, self.profile)
+        assumed = self.cluster.assume(pod, node_name, find_stamp(self.profile, pod))
+        placed = Placement(_NOBODY, assumed, node_name, self.profile)
         self._journal.append(placed)
         self.placements[pod.uid] = placed
         refused = placement.reserve(placed, self.nodes, self.observer)

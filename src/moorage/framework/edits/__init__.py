@@ -27,7 +27,6 @@ from .rule_edits import (
     DropNodeSelector,
     DropPodTerm,
     RaiseMaxSkew,
-    SetCoexistPolicy,
     SetNodeSelector,
     SoftenSpread,
 )
@@ -35,7 +34,6 @@ from .rule_edits import (
 __all__ = [
     "TROUBLES",
     "AddToleration",
-    "AnyEdit",
     "AskForDevice",
     "DropHostPort",
     "DropNodeName",
@@ -52,7 +50,6 @@ __all__ = [
     "RecoverNodes",
     "RemoveGates",
     "SetAnnotation",
-    "SetCoexistPolicy",
     "SetLabel",
     "SetNodeSelector",
     "SetScheduler",
@@ -62,32 +59,8 @@ __all__ = [
     "pod_at",
 ]
 
-AnyEdit = (
-    AddToleration
-    | LowerRequest
-    | SetNodeSelector
-    | DropNodeSelector
-    | DropNodeRequirement
-    | DropNodeName
-    | DropPodTerm
-    | RaiseMaxSkew
-    | SoftenSpread
-    | DropVolume
-    | DropHostPort
-    | SetCoexistPolicy
-    | AskForDevice
-    | SetAnnotation
-    | SetLabel
-    | RemoveGates
-    | SetScheduler
-    | RaisePriority
-    | Uncordon
-    | RecoverNodes
-    | EvictPods
-)
 
-
-def apply_edits(pod: Pod, edits: tuple[AnyEdit, ...]) -> Pod:
+def apply_edits(pod: Pod, edits: tuple[Edit, ...]) -> Pod:
     """Returns the pod after all changes of pods."""
     for edit in edits:
         pod = edit.apply(pod)

@@ -188,16 +188,3 @@ class SoftenSpread(Edit, frozen=True):
         softer = replace(constraints[self.constraint], when_unsatisfiable="ScheduleAnyway")
         constraints[self.constraint] = softer
         return with_spec(pod, topology_spread_constraints=tuple(constraints))
-
-
-class SetCoexistPolicy(Edit, frozen=True):
-    """Changes which pods the pod tolerates on its node."""
-
-    policy: str
-
-    @property
-    def text(self) -> str:
-        return f"its coexist policy were {self.policy}"
-
-    def apply(self, pod: Pod) -> Pod:
-        return with_spec(pod, coexist_policy=self.policy)

@@ -136,6 +136,8 @@ class DynamicResources(
         return (f"filterTimeout {timeout} has no effect: a search ends after {bounds}",)
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:
+        if not may_claim(pod):
+            return None
         extended = find_extended(pod, nodes)
         if self._args.preempt_devices and nodes.nominations.node_of(pod):
             # The answer for such a pod depends on the node that it is nominated to.
@@ -150,9 +152,6 @@ class DynamicResources(
         if any(not is_fresh(claim, pod, known) for claim in claims):
             return UNSIGNABLE
         return tuple(claim.spec for claim in claims)
-
-    def skips(self, pod: Pod) -> bool:
-        return not may_claim(pod)
 
     def watch(self, pod: Pod, nodes: View) -> Change:
         return self.reads if self._may_claim(pod, nodes) else Change.CLASSES

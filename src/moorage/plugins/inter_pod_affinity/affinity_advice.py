@@ -18,7 +18,7 @@ from moorage.framework.advice import (
     group_by_failures,
     name_nodes,
 )
-from moorage.framework.edits import AnyEdit, DropPodTerm, EvictPods, PodAt
+from moorage.framework.edits import DropPodTerm, Edit, EvictPods, PodAt
 from moorage.objects.placement_rules import AffinityTerm
 from moorage.objects.pod import Pod
 
@@ -55,8 +55,8 @@ def _advise_on_affinity(pod: Pod) -> Iterator[Advice]:
 def _advise_on_anti_affinity(
     pod: Pod, nodes: View, rows: RowNumbers, matcher: TermMatcher
 ) -> Iterator[Advice]:
-    flags: dict[AnyEdit, Mask] = {}
-    matches: dict[AnyEdit, tuple[PodMatch, AffinityTerm]] = {}
+    flags: dict[Edit, Mask] = {}
+    matches: dict[Edit, tuple[PodMatch, AffinityTerm]] = {}
     for at, term in reversed(tuple(enumerate(pod.terms.anti_affinity))):
         match = matcher.match((term,), nodes.workloads)
         if match is not None:

@@ -17,7 +17,6 @@ from moorage.config import FeatureGates
 from moorage.framework.advice import Advice, Advise
 from moorage.framework.plugin import (
     MAX_SCORE,
-    TEMPLATE_BUT_VOLUMES,
     Filter,
     PreFilter,
     PreScore,
@@ -98,7 +97,6 @@ class InterPodAffinity(
     reads = _TO_DECIDE | Change.NOMINATED
     scope = Scope.DOMAIN
     reduces = Reduction.EVERYTHING
-    signs = TEMPLATE_BUT_VOLUMES
 
     def __init__(self, args: InterPodAffinityArgs, matcher: TermMatcher | None = None) -> None:
         self._args = args

@@ -15,7 +15,6 @@ from moorage.config import FeatureGates
 from moorage.framework.advice import AdviseEviction, EvictionAdvice
 from moorage.framework.attempt import Failed
 from moorage.framework.plugin import (
-    TEMPLATE,
     NoRemedy,
     Preempt,
     ProposedEviction,
@@ -67,7 +66,6 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
     #: What filters read besides is theirs to say. Budgets and starting times tell who goes first,
     #: not whether anybody can.
     reads = Change.PODS | Change.NOMINATED
-    signs = TEMPLATE
 
     def __init__(self, args: DefaultPreemptionArgs, *, tells_of_victims: bool = False) -> None:
         self._args = args

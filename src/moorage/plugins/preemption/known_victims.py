@@ -19,10 +19,11 @@ from moorage.cluster import Change, View
 from moorage.cluster.pods import PodTable
 from moorage.cluster.row_view import RowView
 from moorage.cluster.what_if import predict_facts_with_pods
-from moorage.framework.calls import ask_recheck, ask_to_share, ask_watch
+from moorage.framework.calls import ask_recheck, ask_watch
 from moorage.framework.plugin import INFEASIBLE, UNSIGNABLE, Filter, Sign, reads_figures
 from moorage.framework.points import active_filters
 from moorage.framework.profile import Profile, once_per_profile
+from moorage.framework.signing import sign_to_share
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
 
@@ -172,7 +173,7 @@ def _find_template(run: DryRun) -> Hashable:
     readers = _find_readers(run.profile, run.pre_filtered.skipped)
     if readers is None:
         return id(spec)
-    signed = [ask_to_share(each, run.pod, run.nodes) for each in readers]
+    signed = [sign_to_share(each, run.pod, run.nodes) for each in readers]
     if any(part is UNSIGNABLE for part in signed):
         return id(spec)
     return spec.without_volumes, *signed
@@ -180,19 +181,10 @@ def _find_template(run: DryRun) -> Hashable:
 
 @once_per_profile
 def _find_readers(profile: Profile, skipped: frozenset[str]) -> tuple[Sign, ...] | None:
-    """Returns the filters that read more of a pod than the key contains, besides volumes.
-
-    None if one of them does not say what it reads.
-    """
-    asked = (plugin for plugin in profile.filter if plugin.name not in skipped)
-    readers = [plugin for plugin in asked if not _reads_template_alone(plugin)]
-    signing = tuple(plugin for plugin in readers if isinstance(plugin, Sign))
-    return signing if len(signing) == len(readers) else None
-
-
-def _reads_template_alone(plugin: Filter[Any]) -> bool:
-    signs = plugin.signs if isinstance(plugin, Sign) else None
-    return signs is not None and not signs.volumes and not signs.siblings
+    """Returns the filters that do not skip a pod; None if one does not say what it reads."""
+    asked = [plugin for plugin in profile.filter if plugin.name not in skipped]
+    signing = tuple(plugin for plugin in asked if isinstance(plugin, Sign))
+    return signing if len(signing) == len(asked) else None
 
 
 def find_hopeful(run: DryRun, rows: Sequence[int]) -> list[int]:

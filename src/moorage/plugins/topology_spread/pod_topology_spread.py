@@ -23,7 +23,6 @@ from moorage.framework.plugin import (
     Score,
     Scores,
     Sign,
-    SignedParts,
 )
 from moorage.framework.status import Code, PluginError, Reason
 from moorage.framework.verdict import Verdict
@@ -93,7 +92,6 @@ class PodTopologySpread(
     reads = Change.PODS | Change.LABELS | Change.TAINTS | Change.SERVICES | Change.MEMBERSHIP
     scope = Scope.DOMAIN
     reduces = Reduction.EVERYTHING
-    signs = SignedParts(siblings=True, volumes=False)
 
     def __init__(self, args: PodTopologySpreadArgs, *, compares: bool = False) -> None:
         self._by_system = args.defaulting_type == "System"

@@ -13,19 +13,14 @@ from numpy.typing import NDArray
 from moorage.cluster import Mask, PodMatch, Rows, Tally, View
 from moorage.cluster.arrays import freeze
 from moorage.cluster.labels import ABSENT, LabelColumn
-from moorage.framework.plugin import Levelled, Levels, Scores
+from moorage.framework.plugin import Scores
 from moorage.objects.node import HOSTNAME
 from moorage.objects.pod import Pod
 
 from .spread_constraints import Constraint, Inclusion, count_in_domains
-from .spread_levels import KeptPlaces, round_up
 
 #: The raw score of a node that is not compared with the others; others are never below 0.
 IGNORED = -1
-
-# Levels save work if there are far fewer of them than rows. So few are always used.
-_FEW_LEVELS = 64
-_ROWS_PER_LEVEL = 4
 
 # The most tables that are kept. Each has an amount for every number of pods on a node.
 _MOST_TABLES = 16
@@ -46,7 +41,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Costs(Levelled):
+class Costs:
     """The costs of all soft constraints of a pod, and the compared rows; None means every node.
 
     They are valid until a pod comes or goes.
@@ -54,8 +49,6 @@ class Costs(Levelled):
 
     each: tuple[Cost, ...]
     compared: Mask | None
-    #: The kept places of rows among the levels; None if `find_levels` finds them itself.
-    kept: KeptPlaces | None = None
 
     def on(self, rows: Rows) -> Scores:
         """Returns the raw scores of rows."""
@@ -63,31 +56,10 @@ class Costs(Levelled):
         costs = first.on(rows)
         for each in others:
             costs = costs + each.on(rows)
-        scores = round_up(costs)
+        scores = _round_up(costs)
         if self.compared is not None:
             scores[~self.compared[rows]] = IGNORED
         return scores
-
-    def find_levels(self) -> Levels | None:
-        """Returns the raw scores of all rows as levels; None if there would be too many levels."""
-        first, *others = self.each
-        amounts, places = first.amounts, first.places
-        most = max(_FEW_LEVELS, len(places) // _ROWS_PER_LEVEL)
-        if self.kept is not None:
-            return self.kept.find_levels([each.amounts for each in self.each], most)
-        for each in others:
-            if len(amounts) * len(each.amounts) > most:
-                return None
-            places = places * len(each.amounts) + each.places
-            # Added in the order of the constraints, as for a single row.
-            amounts = np.add.outer(amounts, each.amounts).ravel()
-        if len(amounts) > most:
-            return None
-        numbers = round_up(amounts)
-        if self.compared is not None:
-            places = np.where(self.compared, places, len(numbers))
-            numbers = np.append(numbers, IGNORED)
-        return Levels(numbers, places.astype(np.intp, copy=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +123,6 @@ class SoftRules:
     each: tuple[SoftRule, ...]
     #: The rows that are compared; None means every node.
     compared: Mask | None
-    #: The number of the first constraint by host name; None if there is none.
-    by_name: int | None
-    #: Whether the places of rows are kept from pod to pod.
-    keeps_places: bool
-    _kept: KeptPlaces | None = None
 
     @classmethod
     def of(
@@ -171,44 +138,20 @@ class SoftRules:
             # By host name, the pods of a node count even if it is not included.
             included = None if each.topology_key == HOSTNAME else inclusion.of(each).rows
             rules.append(SoftRule(each, match, column, included))
-        by_name = [at for at, rule in enumerate(rules) if rule.is_by_name]
-        keeps_places = inclusion.complete is None and len(by_name) <= 1
-        for rule in (rules[at] for at in by_name):
-            # A node without a host name has no place among the counts.
-            keeps_places &= rule.match is not None and rule.column.filled == len(nodes)
-        first = by_name[0] if by_name else None
-        return cls(tuple(rules), inclusion.complete, first, keeps_places)
+        return cls(tuple(rules), inclusion.complete)
 
     def find_costs(self, nodes: View, rows: NDArray[np.intp]) -> Costs:
         """Returns their current costs, for a pod that these rows accept."""
         feasible = rows if self.compared is None else rows[self.compared[rows]]
         match: PodMatch | None = None
         tally: Tally | None = None
-        costs, tallies = [], []
+        costs = []
         for rule in self.each:
             if rule.match is not match:
                 match = rule.match
                 tally = None if match is None else nodes.tally(match)
             costs.append(rule.find_cost(tally, nodes, feasible))
-            tallies.append(tally)
-        kept = None
-        if self.keeps_places and nodes.changes is not None:
-            kept = self._find_kept(costs, tallies, nodes)
-        return Costs(tuple(costs), self.compared, kept)
-
-    def _find_kept(self, costs: list[Cost], tallies: list[Tally | None], nodes: View) -> KeptPlaces:
-        """Returns the kept places of rows, up to date."""
-        by_name = self.by_name
-        tally = None if by_name is None else tallies[by_name]
-        width = 1
-        for at, each in enumerate(costs):
-            if at != by_name:
-                width *= len(each.amounts)
-        kept = self._kept
-        if kept is None or not kept.is_about(width, tally):
-            found = [(each.amounts, each.places) for each in costs]
-            kept = self._kept = KeptPlaces(found, by_name, tally, nodes)
-        return kept
+        return Costs(tuple(costs), self.compared)
 
 
 def _find_places(column: LabelColumn, nodes: View, size: int) -> NDArray[np.intp]:
@@ -219,6 +162,12 @@ def _find_places(column: LabelColumn, nodes: View, size: int) -> NDArray[np.intp
         return freeze(np.where(codes == ABSENT, size - 1, codes).astype(np.intp))
 
     return nodes.derived.get((Cost, column.key, size), find)
+
+
+def _round_up(costs: NDArray[np.float64]) -> Scores:
+    """Returns costs rounded to whole numbers; halves are rounded up, never to even."""
+    rounded: Scores = (np.floor(2 * costs).astype(np.int64) + 1) // 2
+    return rounded
 
 
 def _weigh(counts: NDArray[np.int64], size: int, max_skew: int) -> NDArray[np.float64]:

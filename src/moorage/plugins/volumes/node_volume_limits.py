@@ -13,7 +13,6 @@ from moorage.cluster.storage.objects import KnownStorage
 from moorage.config import FeatureGates
 from moorage.framework.plugin import (
     INFEASIBLE,
-    TEMPLATE,
     UPDATED,
     Filter,
     PreFilter,
@@ -53,7 +52,6 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
     name = "NodeVolumeLimits"
     reads = Change.VOLUMES | Change.ATTACH_LIMITS
     scope = Scope.CLUSTER
-    signs = TEMPLATE
 
     def __init__(self, *, requires_drivers: bool = False) -> None:
         self._requires_drivers = requires_drivers

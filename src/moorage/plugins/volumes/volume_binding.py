@@ -12,7 +12,6 @@ from moorage.cluster import Change, Mask, RowFacts, Rows, Scope, View
 from moorage.cluster.storage.objects import KnownStorage
 from moorage.documents.errors import describe
 from moorage.framework.plugin import (
-    TEMPLATE,
     UNSIGNABLE,
     UPDATED,
     ClaimWrite,
@@ -87,7 +86,6 @@ class VolumeBinding(
     reads = Change.LABELS | Change.STORAGE | Change.MEMBERSHIP
     writes = Change.STORAGE
     scope = Scope.CLUSTER
-    signs = TEMPLATE
     reduces = Reduction.NOTHING
 
     def __init__(self, args: VolumeBindingArgs | None = None, *, scores: bool = False) -> None:
@@ -146,11 +144,8 @@ class VolumeBinding(
 
     # Binding
 
-    def skips(self, pod: Pod) -> bool:
-        return not pod.spec.claiming
-
     def reserves_for(self, pod: Pod, nodes: View) -> bool:
-        return not self.skips(pod)
+        return bool(pod.spec.claiming)
 
     def reserve(self, pod: Pod, nodes: View, row: int) -> Rejected | None:
         claims = self._find_claims(pod, nodes)

@@ -10,7 +10,7 @@ import numpy as np
 from moorage.cluster import Change, Mask, Rows, Scope, View
 from moorage.cluster.storage.objects import KnownStorage
 from moorage.cluster.storage.use import USED_STORAGE
-from moorage.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
+from moorage.framework.plugin import Filter, PreFilter, Sign
 from moorage.framework.status import Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, on
@@ -49,7 +49,6 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOn
     name = "VolumeRestrictions"
     reads = Change.VOLUMES
     scope = Scope.CLUSTER
-    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:
         if not pod.spec.claiming and not pod.spec.disks:

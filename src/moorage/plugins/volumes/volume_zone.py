@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 
 from moorage.cluster import Change, Mask, Rows, Scope, View
 from moorage.cluster.storage.objects import KnownStorage
-from moorage.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
+from moorage.framework.plugin import Filter, PreFilter, Sign
 from moorage.framework.status import Code, Reason, Rejected, unresolvable
 from moorage.framework.verdict import Verdict
 from moorage.framework.wakeups import Action, Resource, Wakeup, on
@@ -41,7 +41,6 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
     # It compares labels of volumes and nodes. Which pods use the volumes does not matter.
     reads = Change.LABELS | Change.STORAGE
     scope = Scope.CLUSTER
-    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: View) -> Hashable:
         return self.pre_filter(pod, nodes)

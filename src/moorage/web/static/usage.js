@@ -1,4 +1,4 @@
-// Who uses what: namespaces, owners, gangs, exclusive nodes, devices, batching. What is open is asked for, every few seconds.
+// Who uses what: namespaces, owners, gangs, tables of plugins, devices, batching. What is open is asked for, every few seconds.
 
 import { amount, bar, button, count, element, find, link, number, percent } from "./elements.js";
 import { presence } from "./overlay.js";
@@ -9,7 +9,6 @@ const TABS = {
   namespace: { path: "api/usage?by=namespace", title: "Namespaces" },
   owner: { path: "api/usage?by=owner", title: "Owners" },
   gangs: { path: "api/gangs", title: "Gangs" },
-  exclusive: { path: "api/exclusive", title: "Exclusive nodes" },
   devices: { path: "api/devices", title: "Devices and extended resources" },
   batching: { path: "api/batching", title: "Batching" },
 };
@@ -21,7 +20,7 @@ export class Usage {
     this.tabs = find("usage-tabs");
     this.serial = 0;
     this.sort = { by: "pods", up: false };
-    this.tabs.append(...Object.entries(TABS).map(([name, { title }]) => button(title, () => view.set({ tab: name }), { role: "tab", id: `tab-${name}`, "aria-controls": "usage-body" })));
+    this.tabs.append(...Object.keys(TABS).map((name) => this.#tab(name)));
     this.tabs.addEventListener("keydown", (event) => this.#key(event));
     view.listen((changed) => {
       if (changed.has("tab")) this.refresh(true);
@@ -37,9 +36,27 @@ export class Usage {
   }
 
   // Somebody was let in: what the link asks for can be read now.
-  start() {
+  async start() {
+    await this.#addSections();
     this.refresh(true);
     if (this.view.get("of")) this.#showOf();
+  }
+
+  #tab(name) {
+    return button(TABS[name].title, () => this.view.set({ tab: name }), { role: "tab", id: `tab-${name}`, "aria-controls": "usage-body" });
+  }
+
+  // Tables that plugins show.
+  async #addSections() {
+    try {
+      for (const { name, title } of await read("api/sections") ?? []) {
+        if (TABS[name]) continue;
+        TABS[name] = { path: `api/sections/${encodeURIComponent(name)}`, title, draw: section };
+        this.tabs.append(this.#tab(name));
+      }
+    } catch {
+      // The other tabs are there anyway.
+    }
   }
 
   async refresh(isNew = false) {
@@ -67,8 +84,8 @@ export class Usage {
   #draw(told) {
     this.told = told;
     const tab = this.view.get("tab");
-    const parts = { gangs, exclusive, devices, batching }[tab]?.(told, this.openPod) ?? this.#usage(told);
-    this.body.replaceChildren(...parts);
+    const draw = { gangs, devices, batching }[tab] ?? TABS[tab]?.draw;
+    this.body.replaceChildren(...(draw?.(told, this.openPod) ?? this.#usage(told)));
   }
 
   #usage({ count: all, items }) {
@@ -148,17 +165,19 @@ function gangs({ items }, openPod) {
   return [table(heads("group", "needs", "placed", "together in", "why it waits"), rows)];
 }
 
-function exclusive({ count: all, items }) {
-  if (!items.length) return [empty("No pod has a node to itself. Namespaces whose exclusive pods hold nodes appear here.")];
-  const rows = items.map((each) => element(
+function section({ heads: names, empty: says, items, isWhole }) {
+  if (!items.length) return [empty(says)];
+  const text = (cell) => {
+    if (typeof cell === "number") return number(cell);
+    return typeof cell === "string" ? cell : Object.entries(cell).map(([name, value]) => `${name} ${amount(name, value)}`).join(", ");
+  };
+  const rows = items.map(([name, ...cells]) => element(
     "tr", {},
-    element("th", { scope: "row", text: each.name }),
-    element("td", { text: each.limit === null ? number(each.nodes) : `${number(each.nodes)} of ${each.limit}`, "data-label": "nodes" }),
-    element("td", { text: number(each.pods), "data-label": "exclusive pods" }),
-    element("td", { text: Object.entries(each.free).filter(([name]) => name !== "pods").map(([name, value]) => `${name} ${amount(name, value)}`).join(", "), "data-label": "requested by nobody" }),
+    element("th", { scope: "row", text: name }),
+    ...cells.map((cell, at) => element("td", { text: text(cell), "data-label": names[at + 1] })),
   ));
-  const more = all > items.length ? [element("p", { class: "hint", text: `The largest ${items.length} of ${number(all)}.` })] : [];
-  return [table(heads("namespace", "nodes", "exclusive pods", "requested by nobody"), rows), ...more];
+  const more = isWhole ? [] : [element("p", { class: "hint", text: `The first ${items.length} are listed.` })];
+  return [table(heads(...names), rows), ...more];
 }
 
 function devices({ drivers, claims, allocated, extended }) {

@@ -6,12 +6,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from moorage.cluster import Change, HandleRegistry, Rows, Scope, View
-from moorage.documents.errors import DecodeError
-from moorage.framework.plugin import Filter, PreFilter
-from moorage.framework.status import Code, Reason, Rejected, unresolvable
-from moorage.framework.verdict import Verdict
-from moorage.objects.pod import Pod
+from moorage.plugin import (
+    Change,
+    Code,
+    DecodeError,
+    Filter,
+    HandleRegistry,
+    Pod,
+    PreFilter,
+    Reason,
+    Rejected,
+    Rows,
+    Scope,
+    Verdict,
+    View,
+    unresolvable,
+)
 
 from .counted_amount import CountedAmount
 from .counted_args import CountedPoolsArgs

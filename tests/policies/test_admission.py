@@ -7,10 +7,10 @@ from typing import Any
 
 from moorage.cluster import Cluster
 from moorage.objects.pod import Pod
-from moorage.plugins.disk_io.disk_io_resource import DISK_IO
+from moorage_policies.disk_io.disk_io_resource import DISK_IO
 from tests.builders import node, pod
-from tests.plugins.test_counted import driver, resource
-from tests.plugins.test_disk_io import asking, cluster, disk
+from tests.policies.counted.test_counted import driver, resource
+from tests.policies.disk_io.test_disk_io import asking, cluster, disk
 
 _AMOUNTS = range(5)
 #: What nodes have, and what a pod on each uses.

@@ -7,11 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import View
-from moorage.framework.advice import Advice, name_nodes, near_misses
-from moorage.framework.edits import AnyEdit, SetAnnotation
-from moorage.objects.pod import Pod
-from moorage.objects.quantity import Quantity
+from moorage.plugin import (
+    Advice,
+    Edit,
+    Pod,
+    Quantity,
+    SetAnnotation,
+    View,
+    name_nodes,
+    near_misses,
+)
 
 from .disk_io_resource import (
     BLOCK_SIZE,
@@ -34,7 +39,7 @@ def advise_on_disks(
     pod: Pod, asked: Bandwidth | None, nodes: View, rows: RowNumbers
 ) -> Iterator[Advice]:
     """Yields advice about disk bandwidth that is short, or not known."""
-    none: tuple[AnyEdit, ...] = tuple(
+    none: tuple[Edit, ...] = tuple(
         SetAnnotation(key, None) for key in (READ, WRITE, BLOCK_SIZE) if key in pod.annotations
     )
     columns = nodes.extended.columns(DISK_IO)

@@ -15,9 +15,8 @@ from moorage.framework.status import Rejected
 from moorage.framework.wakeups import Action, Resource
 from moorage.objects.custom import CustomObject
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
-from moorage.plugins.disk_io.disk_io import DiskIO, DiskIOArgs
-from moorage.plugins.disk_io.disk_io_resource import (
+from moorage_policies.disk_io.disk_io import DiskIO, DiskIOArgs
+from moorage_policies.disk_io.disk_io_resource import (
     BLOCK_SIZES,
     DISK_IO,
     KIND,
@@ -26,11 +25,12 @@ from moorage.plugins.disk_io.disk_io_resource import (
     DiskIOResource,
     estimate,
 )
-from moorage.plugins.disk_io.quiet_disk import QUIET, QuietDisk
+from moorage_policies.disk_io.quiet_disk import QUIET, QuietDisk
 from tests import builders
 from tests.builders import node, pod
 from tests.extended_fakes import custom
 from tests.plugins.asking import rejections, scores, wakes
+from tests.registered import REGISTRY
 
 ANNOTATION = "diskio.moorage.dev/"
 

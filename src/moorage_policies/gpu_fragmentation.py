@@ -13,21 +13,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, Rows, Scope, View
-from moorage.documents.errors import child, item
-from moorage.framework.plugin import (
+from moorage.plugin import (
+    CPU,
     MAX_SCORE,
-    TEMPLATE,
+    MEMORY,
+    Change,
+    Pod,
     PreScore,
+    Quantity,
     Reduction,
+    Rows,
+    Scope,
     Score,
     Scores,
     Sign,
+    View,
+    Wire,
+    child,
+    item,
+    native,
 )
-from moorage.objects.meta import Wire
-from moorage.objects.pod import Pod
-from moorage.objects.quantity import Quantity
-from moorage.objects.resources import CPU, MEMORY, native
 
 # Products of the three fit 64 bits: GPUs of a node, weights of a kind of pod, and kinds.
 _MOST_GPUS, _MOST_WEIGHT, _MOST_KINDS = 2**16, 10**6, 1000
@@ -99,7 +104,6 @@ class GPUFragmentation(PreScore[GPUDemand], Score[GPUDemand], Sign):
     reads = Change.ALLOCATABLE | Change.REQUESTED
     # It skips itself where no node offers a GPU.
     scope = Scope.CLUSTER
-    signs = TEMPLATE
     # The least and the greatest gradient of all feasible nodes are the ends of the scale.
     reduces = Reduction.EVERYTHING
 

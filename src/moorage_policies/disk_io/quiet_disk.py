@@ -11,19 +11,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, HandleRegistry, RowFacts, Rows, Scope, View
-from moorage.framework.plugin import (
+from moorage.plugin import (
     MAX_SCORE,
+    Change,
+    HandleRegistry,
+    Pod,
     PreScore,
     Reduction,
     Rescore,
+    RowFacts,
+    Rows,
+    Scope,
     Score,
     Scores,
     Sign,
-    SignedParts,
+    View,
     rescore_row,
 )
-from moorage.objects.pod import Pod
 
 from .disk_io_resource import (
     DISK_IO,
@@ -44,7 +48,6 @@ class QuietDisk(PreScore[Pod], Score[Pod], Sign):
     name = "QuietDisk"
     reads = Change.EXTENDED
     scope = Scope.ROW
-    signs = SignedParts(annotations=frozenset((QUIET,)))
     reduces = Reduction.NOTHING
 
     @classmethod

@@ -12,11 +12,11 @@ from hypothesis import given
 from moorage.config import ConfigError, load_mapping
 from moorage.documents.conversion import decode_hook
 from moorage.framework.profile import known_plugins
-from moorage.plugins import REGISTRY
-from moorage.plugins.gpu_fragmentation import GPUFragmentation, GPUFragmentationArgs
 from moorage.testing import check_laws
+from moorage_policies.gpu_fragmentation import GPUFragmentation, GPUFragmentationArgs
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import scores
+from tests.registered import REGISTRY
 
 GPU = "nvidia.com/gpu"
 

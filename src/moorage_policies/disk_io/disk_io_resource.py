@@ -7,12 +7,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from moorage.cluster import Admission, ExtendedResource, ObjectPerNode
-from moorage.documents.errors import DecodeError, describe
-from moorage.objects.custom import CustomKind, CustomObject
-from moorage.objects.meta import Wire
-from moorage.objects.pod import Pod
-from moorage.plugins.amounts import MOST_COUNTED, read_amount
+from moorage.plugin import (
+    Admission,
+    CustomKind,
+    CustomObject,
+    DecodeError,
+    ExtendedResource,
+    ObjectPerNode,
+    Pod,
+    Wire,
+    describe,
+)
+from moorage_policies.amounts import MOST_COUNTED, read_amount
 
 GROUP = "diskio.moorage.dev"
 

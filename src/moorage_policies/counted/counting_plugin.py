@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from functools import reduce
+from operator import or_
 from typing import Any, Self
 
-from moorage.cluster import Change, HandleRegistry, View
-from moorage.cluster.changes import unite
-from moorage.config import ConfigError, Problem
-from moorage.documents.errors import DecodeError
-from moorage.framework.plugin import Sign, SignedParts
-from moorage.framework.wakeups import Action, Resource, Wakeup, on
-from moorage.objects.pod import Pod
+from moorage.plugin import (
+    Action,
+    Change,
+    ConfigError,
+    DecodeError,
+    HandleRegistry,
+    Pod,
+    Problem,
+    Resource,
+    Sign,
+    View,
+    Wakeup,
+    on,
+)
 
 from .counted_amount import CountedHandle, make_node_handle, make_pool_handle
 from .counted_args import CountedPool, CountedResource
+
+_NONE = Change.NONE
 
 
 class CountingPlugin(Sign):
@@ -27,9 +38,6 @@ class CountingPlugin(Sign):
     ) -> None:
         handles = handles or HandleRegistry()
         self._handles = {each.name: _register(self.name, each, handles) for each in settings}
-        named = (handle.use.annotation for handle in self._handles.values())
-        # Requests are part of the template.
-        self.signs = SignedParts(annotations=frozenset(filter(None, named)))
 
     @classmethod
     def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
@@ -45,7 +53,7 @@ class CountingPlugin(Sign):
     def watch(self, pod: Pod, nodes: View) -> Change:
         """Returns the changes of the resources that a pod asks for."""
         change, handles = nodes.extended.change, self._handles.items()
-        return Change(unite(int(change(name)) for name, each in handles if each.use.is_said(pod)))
+        return reduce(or_, (change(name) for name, each in handles if each.use.is_said(pod)), _NONE)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         """Returns events: a changed capacity, and pods that leave or use less of it."""

@@ -8,20 +8,22 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from moorage.cluster import (
+from moorage.plugin import (
     POOL,
     Admission,
+    CustomKind,
+    CustomObject,
+    DecodeError,
     ExtendedCache,
     ExtendedResource,
     Handle,
     Informer,
+    Node,
     ObjectPerNode,
+    Pod,
+    describe,
 )
-from moorage.documents.errors import DecodeError, describe
-from moorage.objects.custom import CustomKind, CustomObject
-from moorage.objects.node import Node
-from moorage.objects.pod import Pod
-from moorage.plugins.amounts import MOST_COUNTED, read_amount
+from moorage_policies.amounts import MOST_COUNTED, read_amount
 
 from .counted_args import (
     OWN_NAME,

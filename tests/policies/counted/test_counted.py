@@ -15,12 +15,12 @@ from moorage.engine.explain import explain
 from moorage.framework.profile import known_plugins
 from moorage.objects.custom import CustomKind, CustomObject
 from moorage.objects.pod import Pod
-from moorage.plugins import REGISTRY
-from moorage.plugins.counted.counted_pools import CountedPools
-from moorage.plugins.counted.counted_resources import CountedResources
 from moorage.testing import Driver, conditions, evictions, make_engine
+from moorage_policies.counted.counted_pools import CountedPools
+from moorage_policies.counted.counted_resources import CountedResources
 from tests.builders import node, pod
 from tests.extended_fakes import custom
+from tests.registered import REGISTRY
 
 SLOTS = CustomKind("example.com", "v1", "NodeSlots", "nodeslots")
 CONFIG_MAP = CustomKind("", "v1", "ConfigMap", "configmaps", namespaced=True)

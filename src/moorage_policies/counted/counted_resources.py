@@ -8,17 +8,40 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, HandleRegistry, RowFacts, Rows, Scope, View
-from moorage.documents.errors import DecodeError
-from moorage.framework.advice import Advice, Advise, name_nodes, near_misses
-from moorage.framework.edits import AnyEdit, SetAnnotation
-from moorage.framework.plugin import Filter, PreFilter, PreScore, Reduction, Rescore, Score, Scores
-from moorage.framework.status import Code, Reason, Rejected, unresolvable
-from moorage.framework.verdict import Verdict
-from moorage.framework.wakeups import Action, Resource, Wakeup, on
-from moorage.objects.node import Node
-from moorage.objects.pod import Pod
-from moorage.plugins.amounts import share, shares
+from moorage.plugin import (
+    Action,
+    Advice,
+    Advise,
+    Change,
+    Code,
+    DecodeError,
+    Edit,
+    Filter,
+    HandleRegistry,
+    Node,
+    Pod,
+    PreFilter,
+    PreScore,
+    Reason,
+    Reduction,
+    Rejected,
+    Rescore,
+    Resource,
+    RowFacts,
+    Rows,
+    Scope,
+    Score,
+    Scores,
+    SetAnnotation,
+    Verdict,
+    View,
+    Wakeup,
+    name_nodes,
+    near_misses,
+    on,
+    unresolvable,
+)
+from moorage_policies.amounts import share, shares
 
 from .counted_amount import CAPACITY, OLD, USED, PodUse
 from .counted_args import CountedResource, CountedResourcesArgs
@@ -207,7 +230,7 @@ def advise_on_annotation(pod: Pod, use: PodUse) -> Advice:
     return Advice(f"annotation {use.annotation} is no quantity", _ask(use, None))
 
 
-def _ask(use: PodUse, amount: int | None) -> tuple[AnyEdit, ...]:
+def _ask(use: PodUse, amount: int | None) -> tuple[Edit, ...]:
     """Makes the edit by which the pod requests that much, or nothing, by its annotation."""
     if not use.annotation:
         return ()

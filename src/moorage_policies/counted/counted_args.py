@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from moorage.config.duration import Duration
-from moorage.documents.errors import child, item
-from moorage.objects.custom import CustomKind
-from moorage.objects.meta import Wire
+from moorage.plugin import CustomKind, Duration, Wire, child, item
 
 Scoring = Literal["LeastAllocated", "MostAllocated", "None"]
 

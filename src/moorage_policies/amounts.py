@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.documents.errors import DecodeError, describe
-from moorage.framework.plugin import MAX_SCORE, Scores
-from moorage.objects.quantity import Quantity
+from moorage.plugin import MAX_SCORE, DecodeError, Quantity, Scores, describe
 
 # A pebibyte: far beyond any node, and the sum over the pods of a node fits a column.
 MOST_COUNTED = 2**50

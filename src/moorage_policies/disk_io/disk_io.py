@@ -8,40 +8,53 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.cluster import Change, HandleRegistry, RowFacts, Rows, Scope, View
-from moorage.config import ConfigError, Problem
-from moorage.documents.errors import DecodeError, child, item
-from moorage.framework.advice import Advice, Advise
-from moorage.framework.plugin import (
+from moorage.plugin import (
+    Action,
+    Advice,
+    Advise,
+    Change,
+    Code,
+    ConfigError,
+    CustomObject,
+    DecodeError,
     Filter,
+    HandleRegistry,
+    Node,
+    Pod,
     PreFilter,
     PreScore,
+    Problem,
+    Reason,
     Reduction,
+    Rejected,
     Rescore,
+    Resource,
+    RowFacts,
+    Rows,
+    Scope,
     Score,
     Scores,
     Sign,
-    SignedParts,
+    Topics,
+    Verdict,
+    View,
+    Wakeup,
+    Wire,
+    child,
+    if_changed,
+    item,
+    on,
+    unresolvable,
 )
-from moorage.framework.status import Code, Reason, Rejected, unresolvable
-from moorage.framework.verdict import Verdict
-from moorage.framework.wakeups import Action, Resource, Topics, Wakeup, if_changed, on
-from moorage.objects.custom import CustomObject
-from moorage.objects.meta import Wire
-from moorage.objects.node import Node
-from moorage.objects.pod import Pod
-from moorage.plugins.amounts import share, shares
+from moorage_policies.amounts import share, shares
 
 from .disk_io_advice import advise_on_disks
 from .disk_io_resource import (
-    BLOCK_SIZE,
     BLOCK_SIZES,
     DISK_IO,
     KIND,
-    READ,
     READ_CAPACITY,
     READ_USED,
-    WRITE,
     WRITE_CAPACITY,
     WRITE_USED,
     Bandwidth,
@@ -97,7 +110,6 @@ class DiskIO(
     Args = DiskIOArgs
     reads = Change.EXTENDED
     scope = Scope.ROW
-    signs = SignedParts(annotations=frozenset((READ, WRITE, BLOCK_SIZE)))
     reduces = Reduction.NOTHING
 
     def __init__(
