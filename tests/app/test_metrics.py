@@ -182,7 +182,8 @@ async def test_plugins_have_a_say(scene: Scene) -> None:
     scene.some_pods()
     told = (await scene.read())["scheduler_plugin_evaluation_total"]
 
-    assert told[f"Filter NodeResourcesFit {PROFILE}"] == 2
+    # Once for each class, and once more for the reasons of the pod that does not fit.
+    assert told[f"Filter NodeResourcesFit {PROFILE}"] == 3
     # It has nothing to say about pods without ports.
     assert f"Filter NodePorts {PROFILE}" not in told
 

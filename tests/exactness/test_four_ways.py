@@ -15,7 +15,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import Phase, given, settings
 
-from moorage.cluster import ChangeLog, changes, cluster as cluster_module
+from moorage.cluster import ChangeLog, cluster as cluster_module
 from moorage.config import Configuration, FeatureGates, default, load_mapping
 from moorage.engine.actions import BindPod, EvictPod, PodRef
 from moorage.engine.classes.statistics import DecisionPath
@@ -211,7 +211,7 @@ def test_those_who_lag_behind_begin_anew(seed: int) -> None:
     """The log of changes is cut short, as in a cluster where a class is not seen for long."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster_module, "ChangeLog", partial(ChangeLog, keep=3))
-        patch.setattr(changes, "_KEPT_PER_ROW", 0)
+        patch.setattr(ChangeLog, "grow", lambda log, rows: None)
         run(seed, DEFAULT)
 
 
