@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.objects.decode import from_builtins
-from moorage.objects.device import DeviceClass, ResourceSlice
-from moorage.objects.device_taint_rule import DeviceTaintRule
+from moorage.objects.device import DeviceClass, DeviceTaintRule, ResourceSlice
 from moorage.objects.resource_claim import ResourceClaim
 
 DRIVER = "gpu.example.com"

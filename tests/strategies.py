@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from moorage.cluster import Cluster, HandleRegistry, Nodes
 from moorage.cluster.extended.resources import extended_figures
 from moorage.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
-from moorage.objects.device import DeviceClass, ResourceSlice
-from moorage.objects.device_taint_rule import DeviceTaintRule
+from moorage.objects.device import DeviceClass, DeviceTaintRule, ResourceSlice
 from moorage.objects.node import ZONE, Node
 from moorage.objects.pod import Pod
 from moorage.objects.resource_claim import DeviceObject, ResourceClaim

@@ -25,7 +25,6 @@ OPERATIONS = {
     "… that is exclusive": EXCLUSIVE_PODS.change | HOLDERS.change,
     "… that is neither a daemonset's nor static": ORDINARY_PODS.change,
     "a pod is nominated to a node, or no longer": Change.NOMINATED,
-    "room on a node is kept for a gang, or no longer": Change.KEPT_ROOM,
     "a node comes or goes": Change.MEMBERSHIP,
     "a node's allocatable changes": Change.ALLOCATABLE,
     "a node's labels change": Change.LABELS,

@@ -97,7 +97,7 @@ def test_what_does_not_follow_from_the_objects_is_told() -> None:
 
     (told,) = differences(cluster, [node("n1"), node("n2")], LISTED)
 
-    assert told.startswith("inconsistent: node n1")
+    assert told.startswith("inconsistent: node: n1")
 
 
 class Pages:

@@ -11,15 +11,14 @@ import pytest
 
 from moorage import ClusterSnapshot
 from moorage.cluster import Cluster, check
-from moorage.cluster.devices.pools import PoolView
-from moorage.cluster.devices.slice_reading import SliceReading
+from moorage.cluster.devices.pools import PoolView, SliceReading
 from moorage.cluster.recount import recount
 from moorage.config import FeatureGates, default
 from moorage.config.kubernetes_versions import VERSIONS
 from moorage.engine import Engine
 from moorage.framework.profile import known_plugins
 from moorage.objects.decode import reader
-from moorage.objects.device_taint_rule import DeviceTaintRule
+from moorage.objects.device import DeviceTaintRule
 from moorage.objects.kinds import KINDS, KnownKind
 from moorage.plugins import REGISTRY
 from moorage.plugins.dynamic_resources.device_allocation import AllocationFound

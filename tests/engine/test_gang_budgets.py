@@ -11,9 +11,9 @@ from hypothesis import given, strategies as st
 from moorage.engine import budget
 from moorage.engine.actions import PatchPodGroupStatus
 from moorage.engine.gangs import group_preemption
+from moorage.engine.gangs.group_preemption import VictimChoice
 from moorage.engine.gangs.group_result import MemberResult
 from moorage.engine.gangs.trial import Trial
-from moorage.engine.gangs.victim_choice import VictimChoice
 from moorage.framework.observe import UNOBSERVED
 from moorage.framework.victim_units import find_units
 from moorage.objects.pod import Pod

@@ -1,4 +1,4 @@
-"""What is evicted for gangs and kept for them, in scenes where one of many parts decides it."""
+"""What is evicted for gangs, in scenes where one of many parts decides it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from moorage.objects.pod import Pod
 from moorage.testing.builders import node, pod
 from moorage.testing.driver import bindings, evictions, nominations
 from tests.engine.gangs import IN_EACH_VERSION, drive_gangs, gang, members
-from tests.engine.test_gang_protection import PROTECTED
 
 pytestmark = IN_EACH_VERSION
 
@@ -126,33 +125,3 @@ def test_what_was_best_for_a_gang_decides_nothing_for_one_that_has_a_domain(own:
     driver.apply(gang("h", 2, topology_key="rack"), there, *rest)
 
     assert set(bindings(driver.step()).values()) == {there.node_name}
-
-
-def busy(name: str, node_name: str) -> Pod:
-    return pod(name, cpu=1, node=node_name, spec={"priority": 10})
-
-
-def test_nodes_whose_room_is_kept_no_more_take_pods_like_those_that_they_refused() -> None:
-    """The gang is gone, and nothing happens to the nodes themselves."""
-    rack = [node(f"n{at}", cpu=2, labels={"rack": "r"}) for at in range(2)]
-    driver = drive_gangs(
-        *rack,
-        busy("a", "n0"),
-        gang("g", 4, topology_key="rack"),
-        *members("g", 4, cpu=1),
-        profiles=[PROTECTED],
-    )
-    driver.settle()
-    driver.now += 61
-    driver.settle()
-    small = [pod(f"s-{at}", cpu=1) for at in range(3)]
-    driver.apply(*small)
-    driver.settle()
-    assert {driver.node_of(each.name) for each in small} == {""}
-
-    driver.remove(*(driver.pods[f"default/g-{at}"] for at in range(4)))
-    for _ in range(3):
-        driver.now += 20
-        driver.settle()
-
-    assert sorted(driver.node_of(each.name) for each in small) == ["n0", "n1", "n1"]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from moorage.cluster import Cluster, check
-from moorage.cluster.check.storage_and_devices import resources_again
 from moorage.config import Configuration, FeatureGates, load_mapping
 from moorage.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from moorage.engine import Engine, diagnosis
@@ -256,10 +255,15 @@ def tell(outcome: Found | Failed | PluginError, cluster: Cluster) -> str:
     return f"{sorted(diagnosis.rejectors(outcome))}: {diagnosis.message(outcome)}"
 
 
+def _set_resources(cluster: Cluster, anew: Cluster) -> None:
+    for each in cluster.extended.empties():
+        anew.extended.set(*each)
+
+
 def recount(cluster: Cluster, node_log: NodeLog) -> Cluster:
     """A new cluster with the same objects, in which nothing has ever been counted up or down."""
     anew = Cluster(cluster.extended.handles)
-    resources_again(cluster.extended, anew.extended)
+    _set_resources(cluster, anew)
     _put_in_order(anew, node_log)
     nodes = cluster.nodes
     for row in nodes.rows.tolist():

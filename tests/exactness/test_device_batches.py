@@ -15,7 +15,7 @@ from moorage.engine import Engine
 from moorage.engine.classes.classes import ClassSettings
 from moorage.engine.classes.statistics import DecisionPath
 from moorage.framework.profile import known_plugins
-from moorage.objects.device_taint_rule import DeviceTaintRule
+from moorage.objects.device import DeviceTaintRule
 from moorage.world import World
 from tests.builders import node, pod
 from tests.device_builders import (

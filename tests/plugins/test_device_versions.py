@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.cluster import Cluster
-from moorage.cluster.devices.pools import PoolStatus
-from moorage.cluster.devices.slice_reading import SliceReading
+from moorage.cluster.devices.pools import PoolStatus, SliceReading
 from moorage.config import FeatureGates, default
 from moorage.config.kubernetes_versions import VERSIONS, KubernetesVersion
 from moorage.engine.settings import slice_reading

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from moorage.cluster.pod_groups import KnownGroups
+from moorage.framework.observe import UNOBSERVED
 from moorage.framework.status import Rejected, unresolvable
 from moorage.framework.wakeups import Action, ClusterEvent, Resource, Wakeup, on
 from moorage.objects.pod import Pod
@@ -43,12 +45,19 @@ def make_queue(
     backoff: Backoff | None = None,
     **options: Any,
 ) -> Queue:
+    simple: dict[str, Any] = {
+        "sort_key": priority_then_time,
+        "groups": KnownGroups(),
+        "admit_group": lambda key, scheduler: None,
+        "observer": UNOBSERVED,
+        "on_broken_order": lambda error: None,
+        "can_be_held_back": None,
+    }
     return Queue(
-        sort_key=priority_then_time,
         admit=admit,
         wakeups={PROFILE: WAKEUPS} if wakeups is None else wakeups,
         backoff=backoff or Backoff(),
-        **options,
+        **{**simple, **options},
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from moorage.framework.status import Rejected, unresolvable
 from moorage.framework.wakeups import Action, ClusterEvent, Resource
 from moorage.objects.pod import Pod
-from moorage.queue import Backoff, FailedAttempt, Place, Queue
+from moorage.queue import Backoff, FailedAttempt, Queue
 from tests.builders import pod
 from tests.queue.driver import BOTH, PORTS_ONLY, fail, make_queue, places, popped
 
@@ -43,7 +43,7 @@ def test_a_gated_pod_says_who_holds_it_and_why(queue: Queue, door: Door) -> None
 
     assert queued is not None
     assert (queued.place, queued.gated_by, queued.rejectors) == (
-        Place.GATED,
+        "gated",
         "Gate",
         frozenset({"Gate"}),
     )

@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from moorage.framework.status import Rejected, unresolvable
 from moorage.framework.wakeups import Action, ClusterEvent, Resource, on
 from moorage.objects.pod import Pod
-from moorage.queue import Backoff, Entity, FailedAttempt, Queue
+from moorage.queue import Backoff, Entity, FailedAttempt
 from tests.builders import pod
-from tests.queue.driver import PROFILE, priority_then_time
+from tests.queue.driver import PROFILE, make_queue
 
 PLUGINS = ("Fit", "Ports", "Gate")
 RESOURCES = {
@@ -170,8 +170,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.model = Model(pops_early)
         self.flying: dict[str, Entity] = {}
         self.born = 0
-        self.queue = Queue(
-            sort_key=priority_then_time,
+        self.queue = make_queue(
             admit=self.admit,
             wakeups={PROFILE: {name: (on(RESOURCES[name], Action.ADD),) for name in PLUGINS}},
             backoff=Backoff(pops_early=pops_early),

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
 
 from moorage.framework.status import unresolvable
-from moorage.framework.wakeups import Action, ClusterEvent, Resource, Topics, Wakeup, on
+from moorage.framework.wakeups import Action, Resource, on
 from moorage.objects.pod import Pod
-from moorage.queue import Entity, FailedAttempt, Queue, SharedFailure
+from moorage.queue import Entity, FailedAttempt, Queue
 from tests.builders import pod
 from tests.queue.driver import BOTH, PORTS_ONLY, PROFILE, drained, make_queue, places, popped
-from tests.storage_builders import pvc
 
 ALIKE = on(Resource.NODE, Action.ADD, lambda *_: True, alike=True)
-OF_ONE = on(
-    Resource.PERSISTENT_VOLUME_CLAIM,
-    Action.ADD,
-    lambda of, _, new: of.name == new.name,
-    reads=lambda of: of.name,
-    topics=Topics(lambda _, new: [new.name], lambda of: [of.name]),
-)
-OF_C = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, "ClaimAdd")
 #: Long after every backoff.
 LATER = 100.0
 NAMES = "abcd"
@@ -34,14 +25,13 @@ def never(of: Pod, old: Any, new: Any) -> bool:
 
 
 def return_failed(
-    queue: Queue, queued: Entity, now: float, *rejectors: str, alike: object = "alike"
+    queue: Queue, queued: Entity, now: float, *rejectors: str, alike: Hashable = "alike"
 ) -> None:
-    shared = None if alike is None else SharedFailure(alike)
-    attempt = FailedAttempt(frozenset(rejectors or ("Fit",)), alike=shared)
+    attempt = FailedAttempt(frozenset(rejectors or ("Fit",)), alike=alike)
     queue.give_back(queued, pod=queued.pod, attempt=attempt, now=now)
 
 
-def waiting(alike: object = "alike", **options: Any) -> Queue:
+def waiting(alike: Hashable = "alike", **options: Any) -> Queue:
     """A queue in which like pods wait, each of which came and failed a second after the last."""
     wakeups = {"Fit": (ALIKE,), "Ports": (on(Resource.POD, Action.DELETE, never, alike=True),)}
     queue = make_queue(wakeups={PROFILE: wakeups}, **options)
@@ -171,80 +161,6 @@ def test_hints_that_say_no_wake_nobody() -> None:
     queue = waiting()
     queue.wake(PORTS_ONLY, pod("x"), None, LATER)
     assert waiting_names(queue) == NAMES
-
-
-def spanning(*fit: Wakeup, **options: Any) -> Queue:
-    """A queue in which pods of a template each wait that fail where one of them does."""
-    wakeups = {"Fit": (ALIKE, *fit), "Claims": (OF_ONE,)}
-    queue = make_queue(wakeups={PROFILE: wakeups}, **options)
-    for now, name in enumerate(NAMES):
-        queue.add(pod(name, spec={"hostname": name}), float(now))
-        alike = SharedFailure("claims", spans_templates=True)
-        attempt = FailedAttempt(frozenset({"Fit", "Claims"}), alike=alike)
-        queued = popped(queue, float(now))
-        queue.give_back(queued, pod=queued.pod, attempt=attempt, now=float(now))
-    return queue
-
-
-def fail_again(queue: Queue, queued: Entity) -> None:
-    attempt = FailedAttempt(
-        frozenset({"Fit", "Claims"}), alike=SharedFailure("claims", spans_templates=True)
-    )
-    queue.give_back(queued, pod=queued.pod, attempt=attempt, now=LATER)
-
-
-def test_pods_of_several_templates_may_be_tried_as_one() -> None:
-    queue = spanning()
-    queue.wake(BOTH, None, None, LATER)
-    assert waiting_names(queue) == "bcd"
-    fail_again(queue, popped(queue, LATER))
-    assert drained(queue, LATER) == []
-    queue.wake(BOTH, None, None, LATER)
-    assert waiting_names(queue) == "acd", "the first one backs off"
-    place(queue, popped(queue, LATER))
-    assert drained(queue, LATER) == ["c", "d", "a"]
-
-
-def test_an_event_that_concerns_one_template_wakes_its_pods_alone() -> None:
-    queue = spanning()
-    queue.wake(OF_C, None, pod("c"), LATER)
-    assert waiting_names(queue) == "abd"
-    fail_again(queue, popped(queue, LATER))
-    assert drained(queue, LATER) == []
-
-
-def test_an_event_that_does_not_help_the_first_pod_wakes_one_of_another_template() -> None:
-    """All fail where one does, and are looked up together; still the event is about one claim."""
-    queue = spanning(on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, never, alike=True))
-    queue.wake(OF_C, None, pvc("c"), LATER)
-    assert waiting_names(queue) == "abd"
-    assert drained(queue, LATER) == ["c"]
-
-
-@pytest.mark.parametrize("is_tried", [True, False])
-def test_a_pod_that_leaves_its_companions_does_not_lose_what_one_is_tried_for(
-    is_tried: bool,
-) -> None:
-    queue = spanning()
-    queue.wake(BOTH, None, None, LATER)
-    if is_tried:
-        first = popped(queue, LATER)
-        queue.part(pod("c").uid, LATER)
-        fail_again(queue, first)
-    else:
-        queue.part(pod("c").uid, LATER)
-        fail_again(queue, popped(queue, LATER))
-    assert drained(queue, LATER) == ["c"]
-    queue.check()
-
-
-def test_a_pod_that_leaves_its_companions_goes_on_waiting_where_nothing_happened() -> None:
-    queue = spanning()
-    queue.part(pod("c").uid, LATER)
-    assert waiting_names(queue) == NAMES
-    queue.wake(BOTH, None, None, LATER)
-    assert waiting_names(queue) == "bd", "nobody speaks for it any more"
-    queue.check()
 
 
 def test_a_pod_that_changes_while_another_is_tried_for_it_is_tried_itself() -> None:

@@ -10,7 +10,6 @@ from msgspec import structs
 from moorage.framework.observe import Observer
 from moorage.framework.wakeups import Action, ClusterEvent, Hint, Resource, Wakeup, on
 from moorage.objects.pod import Pod
-from moorage.queue.entity import Place
 from tests.builders import pod
 from tests.queue.driver import (
     BOTH,
@@ -258,9 +257,7 @@ def test_of_like_pods_one_is_asked_if_the_hint_is_alike(answer: bool) -> None:
     queue.wake(BOTH, None, None, now=100.0)
 
     assert hint.pods == ["a", "d"]
-    assert {queued.place for queued in queue} == (
-        {Place.ACTIVE} if answer else {Place.UNSCHEDULABLE}
-    )
+    assert {queued.place for queued in queue} == ({"active"} if answer else {"unschedulable"})
     queue.check()
 
 

@@ -219,18 +219,12 @@ class ReadsStorage(Disk):
         return Verdict.rejecting(~nodes.nothing(rows) & any(nodes.storage), LATE)
 
 
-class ReadsKeptRoom(Disk):
-    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
-        return Verdict.rejecting(~nodes.nothing(rows) & (nodes.kept_room is not None), LATE)
-
-
 FALSE_READS = [
     ReadsNotesOfTheLastNode(),
     ReadsImages(),
     ReadsDeviceClasses(),
     ReadsClaimsToDevices(),
     ReadsStorage(),
-    ReadsKeptRoom(),
 ]
 
 

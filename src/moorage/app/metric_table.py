@@ -340,7 +340,6 @@ BUDGET_VIOLATIONS = _counter(
     "[ALPHA] Victims that were more than a disruption budget allows.",
     "preemptor",
 )
-KEPT_NODES = _gauge("moorage_gang_kept_nodes", "Nodes whose room is kept for a gang that starves.")
 
 _NO_DISPATCHER = "API calls are actions whose outcome is an event; see rest_client_*"
 _NO_VOLUME_STAGES = "volumes are decided with the pod; failures are attempts with result error"

@@ -19,7 +19,7 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import generate_latest
 
 import moorage
-from moorage.cluster.extended import ExtendedView
+from moorage.cluster.extended.resources import ExtendedView
 from moorage.engine import Engine
 from moorage.framework.plugin import Plugin
 from moorage.framework.profile import Profile
@@ -179,8 +179,6 @@ class Metrics:
         yield _by_one(table.TOO_COSTLY_PODS, engine.too_costly)
         yield Counts(table.QUEUED_ENTITIES, queue.entities())
         yield Counts(table.QUEUE_INCOMING_ENTITIES, queue.incoming_entities.items())
-        kept = cluster.nodes.kept_room
-        yield Counts(table.KEPT_NODES, [((), 0 if kept is None else len(kept.nodes))])
 
     def _of_batches(self) -> Iterator[Counts]:
         """Yields how pods share answers, and which plugins prevent it."""

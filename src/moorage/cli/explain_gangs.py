@@ -62,9 +62,6 @@ def gang_parts(gang: GangExplanation) -> Iterator[RenderableType]:
         yield line(gang.message)
     if gang.arithmetic:
         yield line(gang.arithmetic)
-    if gang.spread:
-        levels = ", ".join(f"{count} x {key}" for key, count in gang.spread.items())
-        yield line(f"spread over {levels}")
     if gang.victims:
         yield line(f"once evicted: {shorten([each.pod for each in gang.victims])}")
     if gang.nodes:

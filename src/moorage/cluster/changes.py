@@ -54,14 +54,12 @@ class Change(IntFlag):
     #: The status of a pod that runs: phase, conditions, start, granted resources.
     POD_STATUS = 1 << 22
     BUDGETS = 1 << 23
-    #: Room is kept for a gang, or is kept no longer.
-    KEPT_ROOM = 1 << 24
     #: Claims, volumes, classes and drivers themselves, whether pods use them or not.
-    STORAGE = 1 << 25
+    STORAGE = 1 << 24
 
     NONE = 0
     #: The kinds of the ledgers that plugins bring along, one each.
-    LEDGERS = (1 << 34) - (1 << 26)
+    LEDGERS = (1 << 34) - (1 << 25)
     #: The kinds that extended resources add, one per type.
     EXTENDED = (1 << 62) - (1 << 34)
     ALL = (1 << 62) - 1

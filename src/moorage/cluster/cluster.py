@@ -13,15 +13,13 @@ from moorage.objects.resources import Amounts
 from moorage.objects.storage import StorageObject
 from moorage.objects.workload import Namespace, PodDisruptionBudget, SelectingObject
 
+from . import node_rows
 from .changes import EVERYWHERE, Change, ChangeLog
-from .devices.slice_reading import DEFAULT_READING, SliceReading
+from .devices.pools import DEFAULT_READING, SliceReading
 from .extended.contract import HandleRegistry
-from .kept_room import KeptRoom
-from .node_rows import clear_row, fill_row, set_allocatable, update_row, withdraw_resources
 from .nodes import Nodes
 from .pod_groups import KnownGroups
-from .pod_rows import attach_pod, detach_pod, replace_pod
-from .state import make_state
+from .state import State
 from .storage.use import USED_STORAGE
 from .storage.writer import OBJECT_CHANGE, StorageWriter
 from .usage import RETOLD, counts_alike, find_retold
@@ -45,7 +43,7 @@ class Cluster:
         links: GroupLinks = NO_LINKS,
         reading: SliceReading = DEFAULT_READING,
     ) -> None:
-        self._state = make_state(handles or HandleRegistry(), links, reading, self._note)
+        self._state = State(handles or HandleRegistry(), links, reading, self._note)
         #: The extended resources that plugins keep for nodes, and the objects that define them.
         self.extended = self._state.extended
         #: The groups of pods. `adopt` does not replace this object.
@@ -69,7 +67,7 @@ class Cluster:
         else:
             self._update_node(row, before, node)
         if self._state.extended.is_used:
-            self._state.extended.put_node(node)
+            self._state.extended.custom.put_node(node)
         return before
 
     def remove_node(self, name: str) -> Node | None:
@@ -80,7 +78,7 @@ class Cluster:
         node = self.nodes.node(row)
         pods = dict(self._state.pods[row])
         for pod in pods.values():
-            detach_pod(self.nodes, self._state, pod, row)
+            node_rows.detach_pod(self.nodes, self._state, pod, row)
         if pods:
             self._on_unknown_nodes[name] = pods
         for pod in self._state.nominations.on(name).values():
@@ -88,12 +86,12 @@ class Cluster:
         self._storage.leave(row, name)
         self._state.extended.leave(row)
         self._state.devices.leave(row)
-        clear_row(self._state, row, node)
-        if withdraw_resources(self._state, node.allocatable):
+        node_rows.clear_row(self._state, row, node)
+        if node_rows.withdraw_resources(self._state, node.allocatable):
             self._refresh_resources()
         self._free_rows.append(row)
         self._note_membership(row)
-        self._state.extended.remove_node(node)
+        self._state.extended.custom.remove_node(node)
         return node
 
     def _add_node(self, node: Node) -> None:
@@ -101,18 +99,18 @@ class Cluster:
         # This is done before the row has a name, so that nominations to it are counted once, at
         # the end.
         self._set_allocatable(row, (), node)
-        fill_row(self._state, row, node)
+        node_rows.fill_row(self._state, row, node)
         self._storage.join(row, node.name)
         self._state.extended.join(row, node.name)
         self._state.devices.join(node.name)
         self._note_membership(row)
         for pod in self._on_unknown_nodes.pop(node.name, {}).values():
-            attach_pod(self.nodes, self._state, pod, row)
+            node_rows.attach_pod(self.nodes, self._state, pod, row)
         for pod in self._state.nominations.on(node.name).values():
             self._count_nominated(pod, node.name, 1)
 
     def _update_node(self, row: int, before: Node, node: Node) -> None:
-        kinds = update_row(self._state, row, before, node)
+        kinds = node_rows.update_row(self._state, row, before, node)
         if node.allocatable != before.allocatable:
             self._set_allocatable(row, before.allocatable, node)
             kinds |= Change.ALLOCATABLE
@@ -126,10 +124,10 @@ class Cluster:
         # Pods are counted in the domains of their node: they leave the old ones and enter the new.
         pods = list(self._state.pods[row].values())
         for pod in pods:
-            detach_pod(self.nodes, self._state, pod, row)
+            node_rows.detach_pod(self.nodes, self._state, pod, row)
         self._state.labels.set_row(row, before.labels, node.labels)
         for pod in pods:
-            attach_pod(self.nodes, self._state, pod, row)
+            node_rows.attach_pod(self.nodes, self._state, pod, row)
         self._state.order.move(row, node.zone)
         self._state.devices.relabel()
         return Change.LABELS
@@ -231,16 +229,6 @@ class Cluster:
             for term in pod.terms.anti_affinity:
                 label_keys.add(term.selector)
 
-    def keep_room(self, kept: KeptRoom | None) -> None:
-        """Keeps the room of some nodes for a gang; None keeps no room."""
-        before, self._state.kept_room = self._state.kept_room, kept
-        if before == kept:
-            return
-        names = {name for each in (before, kept) if each is not None for name in each.nodes}
-        for row in (self._state.rows.get(name) for name in names):
-            if row is not None:
-                self._note(row, Change.KEPT_ROOM)
-
     # Namespaces, services and controllers
 
     def put_workload(self, item: Namespace | SelectingObject) -> Namespace | SelectingObject | None:
@@ -295,19 +283,6 @@ class Cluster:
     def remove_storage(self, item: StorageObject) -> None:
         self._storage.remove(item)
 
-    def follow_claims(self, pod: Pod) -> None:
-        """Follows the claims of a waiting pod, for `take_changed_claims`."""
-        storage = self._state.storage
-        storage.followed.follow(pod.uid, storage.things_of(pod) or ())
-
-    def forget_claims(self, uid: str) -> None:
-        """Stops following the claims of a pod."""
-        self._state.storage.followed.forget(uid)
-
-    def take_changed_claims(self) -> list[str]:
-        """Returns, once, the uids of the waiting pods whose claims have changed."""
-        return self._state.storage.followed.take_changed()
-
     # Devices
 
     def put_device(self, item: DeviceObject) -> DeviceObject | None:
@@ -354,9 +329,6 @@ class Cluster:
         other._state.label_keys.version += self._state.label_keys.version + 1
         other._state.workloads.version += self._state.workloads.version + 1
         self.extended.adopt(other.extended)
-        followed = self._state.storage.followed
-        followed.touch_all()
-        other._state.storage.followed = followed
         groups = self._state.groups
         groups.adopt(other._state.groups)
         self._state = other._state
@@ -390,15 +362,13 @@ class Cluster:
 
     def _place(self, pod: Pod) -> None:
         self._pods[pod.uid] = pod
-        if pod.spec.volumes:
-            self.forget_claims(pod.uid)
         if self._state.groups.are_used:
             self._state.groups.place(pod)
         row = self._state.rows.get(pod.node_name)
         if row is None:
             self._on_unknown_nodes.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
-            self._note_pod(pod, row, attach_pod(self.nodes, self._state, pod, row))
+            self._note_pod(pod, row, node_rows.attach_pod(self.nodes, self._state, pod, row))
 
     def _displace(self, pod: Pod) -> None:
         del self._pods[pod.uid]
@@ -408,7 +378,7 @@ class Cluster:
         if row is None:
             self._drop_from_unknown(pod)
         else:
-            self._note_pod(pod, row, detach_pod(self.nodes, self._state, pod, row))
+            self._note_pod(pod, row, node_rows.detach_pod(self.nodes, self._state, pod, row))
 
     def _note_pod(self, pod: Pod, row: int, kinds: int) -> None:
         """Notes what a pod that came or went changes on its row."""
@@ -429,7 +399,7 @@ class Cluster:
             kinds = find_retold(known, pod)
             if kinds:
                 self.changes.note(row, kinds)
-        replace_pod(state, known, pod, row)
+        node_rows.replace_pod(state, known, pod, row)
 
     def _drop_from_unknown(self, pod: Pod) -> None:
         waiting = self._on_unknown_nodes[pod.node_name]
@@ -438,7 +408,7 @@ class Cluster:
             del self._on_unknown_nodes[pod.node_name]
 
     def _set_allocatable(self, row: int, before: Amounts, node: Node) -> None:
-        if set_allocatable(self._state, row, before, node.allocatable):
+        if node_rows.set_allocatable(self._state, row, before, node.allocatable):
             self._refresh_resources()
 
     def _refresh_resources(self) -> None:

@@ -99,7 +99,6 @@ FACTS: tuple[Fact, ...] = (
     # Each type has a kind of its own, and so has each ledger: views look at it when one is read.
     _fact(Change.EXTENDED, "extended"),
     *(_fact(kind, "ledger nominated") for kind in (Change.PORTS, Change.VOLUMES, *_LEDGERS)),
-    _fact(Change.KEPT_ROOM, "kept_room groups"),
     _fact(
         WHOLE,
         """

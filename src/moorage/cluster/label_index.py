@@ -14,7 +14,7 @@ from moorage.objects.selector import Labels, Requirement, Selector
 
 from .arrays import grow_to
 from .derived import Recent
-from .labels import ABSENT
+from .labels import ABSENT, find_codes
 
 
 class LabelKeys:
@@ -85,9 +85,6 @@ def _anchors(selector: Selector) -> tuple[tuple[str, str], ...]:
 
 
 Mask = NDArray[np.bool_]
-
-# Labels that fewer groups have are compared one by one; others get a column of codes.
-_FEW_GROUPS = 64
 
 # Columns of codes for labels of pods, the least recently used dropped first.
 _MOST_COLUMNS = 64
@@ -168,33 +165,18 @@ class PodIndex:
             codes = [self._namespaces[name] for name in namespaces if name in self._namespaces]
             if not codes:
                 return False
-            chosen &= _among(self._namespace_codes[: len(chosen)], codes, len(self._namespaces))
+            chosen &= find_codes(self._namespace_codes[: len(chosen)], codes, len(self._namespaces))
         for requirement in selector.requirements:
             having = self._with_key.get(requirement.key)
             if having is None:
                 if requirement.operator in ("In", "Exists"):
                     return False
                 continue
-            is_few = len(having) <= _FEW_GROUPS
-            narrow = self._narrow_few if is_few else self._narrow_by_column
-            if not narrow(chosen, requirement, having):
+            if not self._narrow_by(chosen, requirement, having):
                 return False
         return True
 
-    def _narrow_few(self, chosen: Mask, requirement: Requirement, having: list[int]) -> bool:
-        """Keeps the chosen groups that match, given the few that have the label."""
-        matching = [group for group in having if requirement.matches(self._labels[group])]
-        if requirement.operator in ("In", "Exists"):
-            if not matching:
-                return False
-            before = chosen[matching]
-            chosen[:] = False
-            chosen[matching] = before
-        else:
-            chosen[list(set(having).difference(matching))] = False
-        return True
-
-    def _narrow_by_column(self, chosen: Mask, requirement: Requirement, having: list[int]) -> bool:
+    def _narrow_by(self, chosen: Mask, requirement: Requirement, having: list[int]) -> bool:
         column = self._columns.get(requirement.key)
         if column is None:
             column = _Codes(requirement.key)
@@ -205,9 +187,9 @@ class PodIndex:
                 wanted = column.of(requirement.values)
                 if not wanted:
                     return False
-                chosen &= _among(codes, wanted, len(column))
+                chosen &= find_codes(codes, wanted, len(column))
             case "NotIn":
-                chosen &= ~_among(codes, column.of(requirement.values), len(column))
+                chosen &= ~find_codes(codes, column.of(requirement.values), len(column))
             case "Exists":
                 chosen &= codes != ABSENT
             case "DoesNotExist":
@@ -296,11 +278,3 @@ class _Codes:
     def of(self, values: Iterable[str]) -> list[int]:
         """Returns the codes of some values, without values that no group has."""
         return [self._of_value[value] for value in values if value in self._of_value]
-
-
-def _among(codes: NDArray[np.int32], wanted: list[int], count: int) -> Mask:
-    """Returns where codes below a count are wanted ones, and not ABSENT."""
-    # The last place is that of ABSENT.
-    is_wanted = np.zeros(count + 1, np.bool_)
-    is_wanted[wanted] = True
-    return is_wanted[codes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -20,6 +20,15 @@ T = TypeVar("T", bound=Hashable)
 
 ABSENT = -1
 
+
+def find_codes(codes: NDArray[Any], wanted: list[int], count: int) -> NDArray[np.bool_]:
+    """Returns where codes below a count are wanted ones, and not ABSENT."""
+    # The last place is that of ABSENT.
+    is_wanted = np.zeros(count + 1, np.bool_)
+    is_wanted[wanted] = True
+    return is_wanted[codes]
+
+
 # Rules come from pod templates. Templates come and go, so the oldest rule makes room.
 _MOST_RULES = 512
 
@@ -31,9 +40,8 @@ _MOST_GIVEN = 1_024
 class Vocabulary(Generic[T]):
     """Codes for the values in use. A code is freed when its last user leaves, and then reused."""
 
-    __slots__ = ("_codes", "_forgotten", "_free", "_given", "_judged", "_uses", "values")
-
-    def __init__(self) -> None:
+    def __init__(self, *always: T) -> None:
+        """The first codes stand for some values as long as it exists, whether used or not."""
         self._codes: dict[T, int] = {}
         self._uses: list[int] = []
         self._free: list[int] = []
@@ -43,6 +51,8 @@ class Vocabulary(Generic[T]):
         self._given: list[int] = []
         self._forgotten = 0
         self._judged: Recent[Callable[[T], int], _Table[T]] | None = None
+        for value in always:
+            self.acquire(value)
 
     def __len__(self) -> int:
         """Returns the number of codes; every code is below it."""
@@ -129,9 +139,8 @@ class _Table(Generic[T]):
 # Almost every rule between pods asks for these keys: their columns are there before the first pod.
 _ALWAYS_KEPT = (HOSTNAME, ZONE)
 
-# Columns that only this cache holds may take so many bytes.
-_MOST_BYTES = 16 * 2**20
-_FEWEST_COLUMNS = 64
+# Columns that only this cache holds may take so many bytes: eighty columns at 100,000 nodes.
+_MOST_BYTES = 64 * 2**20
 
 
 class LabelColumn:
@@ -200,7 +209,7 @@ class LabelColumns:
     def __init__(self, capacity: int) -> None:
         self._rows: dict[str, set[int]] = {}
         self._columns: WeakValueDictionary[str, LabelColumn] = WeakValueDictionary()
-        self._recent: Recent[str, LabelColumn] = Recent(_FEWEST_COLUMNS)
+        self._recent: Recent[str, LabelColumn] = Recent(0)
         self.grow(capacity)
         self._always = [LabelColumn(key, self._nothing) for key in _ALWAYS_KEPT]
         self._columns.update({column.key: column for column in self._always})
@@ -247,7 +256,7 @@ class LabelColumns:
 
     def grow(self, capacity: int) -> None:
         self._nothing = freeze(np.full(capacity, ABSENT, np.intp))
-        self._recent.limit = max(_FEWEST_COLUMNS, _MOST_BYTES // self._nothing.nbytes)
+        self._recent.limit = _MOST_BYTES // self._nothing.nbytes
         for column in self._columns.values():
             column.grow(self._nothing)
 

@@ -1,4 +1,4 @@
-"""Writes the fields of a node into its row."""
+"""Writes nodes into their rows, and counts their pods there."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.objects.node import Node
+from moorage.objects.pod import Pod
 from moorage.objects.resources import Amounts
 
 from .changes import Change
 from .labels import Vocabulary
+from .nodes import Nodes
 from .state import State
+from .usage import count_requests, template_change
 
 T = TypeVar("T", bound=Hashable)
 
@@ -105,3 +108,47 @@ def _swap_code(vocabulary: Vocabulary[T], codes: NDArray[np.intp], row: int, val
     before = int(codes[row])
     codes[row] = vocabulary.acquire(value)
     vocabulary.release(before)
+
+
+def attach_pod(nodes: Nodes, state: State, pod: Pod, row: int) -> int:
+    """Puts a pod on a row; returns the kinds of change there."""
+    state.pods[row][pod.uid] = pod
+    kinds = _count_pod(nodes, state, pod, row, 1)
+    if state.extended.is_used:
+        state.extended.add_pod(pod, row)
+    if state.pod_table is not None:
+        state.pod_table.add(pod, row)
+    return kinds
+
+
+def detach_pod(nodes: Nodes, state: State, pod: Pod, row: int) -> int:
+    """Removes a pod from a row; it is still known. Returns the kinds of change there."""
+    if state.extended.is_used:
+        state.extended.remove_pod(pod, row)
+    del state.pods[row][pod.uid]
+    kinds = _count_pod(nodes, state, pod, row, -1)
+    if state.pod_table is not None:
+        state.pod_table.remove(pod)
+    return kinds
+
+
+def replace_pod(state: State, known: Pod, pod: Pod, row: int) -> None:
+    """Takes in a newer form of a pod that counts for the same."""
+    state.pods[row][pod.uid] = pod
+    if state.extended.is_used:
+        state.extended.replace_pod(known, pod, row)
+    if state.pod_table is not None:
+        state.pod_table.replace(pod)
+
+
+def _count_pod(nodes: Nodes, state: State, pod: Pod, row: int, amount: int) -> int:
+    columns, held = state.columns, pod.held
+    count_requests(columns, state.facts.get(row) or nodes.facts(row), held, amount)
+    kinds = template_change(pod.spec) | columns.ledgers.count(pod, row, amount)
+    if pod.spec.volumes:
+        state.volume_use.count(pod, row, amount)
+    if pod.spec.affinity is not None:
+        state.standing.count(pod, row, amount, nodes.label)
+    if state.tallies.are_there:
+        state.tallies.count(pod, row, amount)
+    return kinds

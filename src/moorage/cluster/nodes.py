@@ -26,8 +26,7 @@ from .devices.groups import RowGroups
 from .extended.contract import ExtendedResource
 from .extended.resources import ExtendedView
 from .inventory import Image
-from .kept_room import KeptRoom
-from .labels import ABSENT, LabelColumn, Vocabulary
+from .labels import ABSENT, LabelColumn, Vocabulary, find_codes
 from .ledger import Counts, K, Ledger, LedgerLayer, Ledgers
 from .pod_groups import KnownGroups
 from .pods import LesserPods, NominatedPods, PodTable
@@ -105,11 +104,6 @@ class Nodes:
     def whole(self) -> Nodes:
         """All of it, to those who see only some facts and may run the filters of others."""
         return self
-
-    @property
-    def kept_room(self) -> KeptRoom | None:
-        """The nodes that are kept for a gang that has waited for long."""
-        return self._state.kept_room
 
     # Rows and names
 
@@ -430,7 +424,4 @@ class NodeView:
 
 def _among(codes: NDArray[np.intp], column: LabelColumn, values: Sequence[str]) -> Mask:
     wanted = [column.vocabulary.code(value) for value in values]
-    # The last place is that of ABSENT.
-    chosen = np.zeros(len(column.vocabulary) + 1, np.bool_)
-    chosen[[code for code in wanted if code != ABSENT]] = True
-    return chosen[codes]
+    return find_codes(codes, [code for code in wanted if code != ABSENT], len(column.vocabulary))

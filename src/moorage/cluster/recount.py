@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ def recount(cluster: Cluster, without: Any = None) -> dict[Identity, Exception]:
     skipped = set() if without is None else {identity(without)}
     while True:
         anew = cluster.make_empty()
-        broken = _fill(anew, cluster, skipped)
+        broken = fill(anew, cluster, skipped)
         if broken is None:
             cluster.adopt(anew)
             return left_out
@@ -39,17 +39,16 @@ def recount(cluster: Cluster, without: Any = None) -> dict[Identity, Exception]:
         left_out[what] = error
 
 
-def _fill(
-    anew: Cluster, cluster: Cluster, skipped: set[Identity]
+def fill(
+    anew: Cluster, cluster: Cluster, skipped: Container[Identity] = ()
 ) -> tuple[Identity, Exception] | None:
-    """Puts in all objects but some; returns the first that raises, and what it raises."""
+    """Puts all objects but some into a new cluster; returns the first that raises, and what."""
     for what, put in _objects(cluster, anew):
         if what not in skipped:
             try:
                 put()
             except Exception as error:  # noqa: BLE001 - one object must not keep out the others
                 return what, error
-    anew.keep_room(cluster.nodes.kept_room)
     anew._state.storage.assume_as(cluster._state.storage)
     anew._state.devices.decide_as(cluster._state.devices)
     return None

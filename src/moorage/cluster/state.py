@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass, field
 
 from moorage.objects.node import Node
 from moorage.objects.placement_rules import Taint
@@ -14,12 +13,11 @@ from .changes import EVERYWHERE
 from .columns import Columns, RowFacts
 from .derived import NodeDerived
 from .devices.devices import Devices
-from .devices.slice_reading import SliceReading
+from .devices.pools import SliceReading
 from .extended.contract import HandleRegistry
 from .extended.resources import ExtendedResources
 from .host_ports import HOST_PORTS
 from .inventory import Images, VisitOrder
-from .kept_room import KeptRoom
 from .label_index import LabelKeys
 from .labels import LabelColumns, Vocabulary
 from .ledger import K, Ledger
@@ -33,37 +31,48 @@ from .tally import Tallies
 from .workloads import Workloads
 
 
-@dataclass(slots=True)
 class State:
     """Everything that the cluster keeps. `Cluster` writes it, `Nodes` reads it."""
 
-    columns: Columns
-    rows: dict[str, int]
-    nodes: list[Node | None]
-    pods: list[dict[str, Pod]]
-    labels: LabelColumns
-    taints: Vocabulary[tuple[Taint, ...]]
-    features: Vocabulary[frozenset[str]]
-    resource_names: Vocabulary[frozenset[str]]
-    images: Images
-    tallies: Tallies
-    standing: StandingTerms
-    nominations: Nominations
-    workloads: Workloads
-    groups: PodGroups
-    label_keys: LabelKeys
-    storage: Storage
-    volume_use: VolumeUse
-    csi_nodes: CSINodeColumns
-    order: VisitOrder
-    extended: ExtendedResources
-    devices: Devices
-    derived: NodeDerived = field(default_factory=NodeDerived)
-    #: Made when first asked for, kept up to date from then on.
-    pod_table: PodTable | None = None
-    kept_room: KeptRoom | None = None
-    #: Made when asked for, dropped when the row changes.
-    facts: dict[int, RowFacts] = field(default_factory=dict)
+    def __init__(
+        self,
+        handles: HandleRegistry,
+        links: GroupLinks,
+        reading: SliceReading,
+        note: Callable[[int, int], None],
+    ) -> None:
+        """Begins without nodes; `note` is told which row changed, and how."""
+        self.rows: dict[str, int] = {}
+        self.nodes: list[Node | None] = []
+        self.pods: list[dict[str, Pod]] = []
+        self.columns = Columns(lambda: self.placed, lambda: self.nominated, lambda: self.widen())
+        capacity = self.columns.capacity
+        self.label_keys = LabelKeys()
+        self.labels = LabelColumns(capacity)
+        # Rows that have no node have code 0, which stands for nothing.
+        self.taints: Vocabulary[tuple[Taint, ...]] = Vocabulary(())
+        self.features: Vocabulary[frozenset[str]] = Vocabulary(frozenset())
+        self.resource_names: Vocabulary[frozenset[str]] = Vocabulary(frozenset())
+        self.images = Images()
+        self.tallies = Tallies(lambda: self.placed, capacity)
+        self.standing = StandingTerms(self.label_keys)
+        self.nominations = Nominations()
+        self.workloads = Workloads(self.label_keys)
+        self.groups = PodGroups(links)
+        self.storage = Storage(lambda: note(EVERYWHERE, OBJECT_CHANGE))
+        self.volume_use = VolumeUse(self.storage, capacity)
+        self.csi_nodes = CSINodeColumns(capacity)
+        self.order = VisitOrder()
+        self.extended = ExtendedResources(handles, self.rows, self.pods, note, capacity)
+        self.devices = Devices(self.rows, note, reading)
+        self.devices.grow(capacity)
+        self.derived = NodeDerived()
+        #: Made when first asked for, kept up to date from then on.
+        self.pod_table: PodTable | None = None
+        #: Made when asked for, dropped when the row changes.
+        self.facts: dict[int, RowFacts] = {}
+        self.columns.ledgers.of(HOST_PORTS)
+        self.columns.ledgers.of(USED_STORAGE)
 
     @property
     def placed(self) -> Iterator[tuple[int, Pod]]:
@@ -117,50 +126,3 @@ class State:
             self.pod_table = None
         for vocabulary in (self.taints, self.features, self.resource_names):
             vocabulary.sweep()
-
-
-def make_state(
-    handles: HandleRegistry,
-    links: GroupLinks,
-    reading: SliceReading,
-    note: Callable[[int, int], None],
-) -> State:
-    """Makes the state of a cluster without nodes; `note` is told which row changed, and how."""
-    columns = Columns(lambda: state.placed, lambda: state.nominated, lambda: state.widen())
-    label_keys = LabelKeys()
-    capacity = columns.capacity
-    rows: dict[str, int] = {}
-    pods: list[dict[str, Pod]] = []
-    storage = Storage(lambda: note(EVERYWHERE, OBJECT_CHANGE))
-    state = State(
-        columns=columns,
-        rows=rows,
-        nodes=[],
-        pods=pods,
-        labels=LabelColumns(capacity),
-        taints=Vocabulary(),
-        features=Vocabulary(),
-        resource_names=Vocabulary(),
-        images=Images(),
-        tallies=Tallies(lambda: state.placed, capacity),
-        standing=StandingTerms(label_keys),
-        nominations=Nominations(),
-        workloads=Workloads(label_keys),
-        groups=PodGroups(links),
-        label_keys=label_keys,
-        storage=storage,
-        volume_use=VolumeUse(storage, capacity),
-        csi_nodes=CSINodeColumns(capacity),
-        order=VisitOrder(),
-        extended=ExtendedResources(handles, rows, pods, note, capacity),
-        devices=Devices(rows, note, reading),
-    )
-    state.devices.grow(capacity)
-    columns.ledgers.of(HOST_PORTS)
-    columns.ledgers.of(USED_STORAGE)
-    # Code 0 stands for no taints, features and resources as long as the cluster exists: rows that
-    # have no node have it, too.
-    state.taints.acquire(())
-    state.features.acquire(frozenset())
-    state.resource_names.acquire(frozenset())
-    return state

@@ -23,9 +23,8 @@ Mask = NDArray[np.bool_]
 # nodes that they allow.
 _PARTS = 8
 
-# All tallies together take at most so many bytes: several hundred tallies at 5,000 nodes.
-_MOST_BYTES = 32 * 2**20
-_FEWEST_TALLIES = 64
+# All tallies together take at most so many bytes: eighty tallies at 100,000 nodes.
+_MOST_BYTES = 96 * 2**20
 # A count of 4 bytes per row, and one of 8 bytes per domain, of which there may be one per row.
 _BYTES_PER_ROW = 12
 
@@ -192,7 +191,7 @@ class Tallies:
         #: Whether there are tallies. It is a plain value, because every pod that comes or goes
         #: reads it.
         self.are_there = False
-        self._tallies: Recent[PodMatch, Tally] = Recent(_FEWEST_TALLIES)
+        self._tallies: Recent[PodMatch, Tally] = Recent(0)
         self._index: SelectorIndex[Tally] = SelectorIndex()
         self.grow(capacity)
 
@@ -221,7 +220,7 @@ class Tallies:
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
-        self._tallies.limit = max(_FEWEST_TALLIES, _MOST_BYTES // (_BYTES_PER_ROW * capacity))
+        self._tallies.limit = _MOST_BYTES // (_BYTES_PER_ROW * capacity)
         for tally in self._tallies:
             tally.grow(capacity)
 

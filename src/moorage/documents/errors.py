@@ -41,6 +41,12 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _MAX_BITS = 256
 
 
+#: What code of other authors may raise without ending the process. What a plugin raises at an
+#: extension point is caught there, except for `SystemExit`, which it leaves to the outer fences:
+#: around an attempt, around an event, and in the queue. So `sys.exit` does not end the scheduler.
+STOPPED = (Exception, SystemExit)
+
+
 class MoorageError(Exception):
     """An error for users in a line or two. The text says what is wrong and where."""
 

@@ -11,7 +11,7 @@ From each state before `bound`, a placement may be taken back: it failed, or its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -25,20 +25,10 @@ from moorage.framework.stamps import find_stamp
 from moorage.framework.status import Code, PluginError, Rejected
 from moorage.framework.victim_units import count_disruptions
 from moorage.objects.pod import NO_STAMP, Pod
-from moorage.queue import Entity, FailedAttempt, Gang, Queue, SharedFailure
+from moorage.queue import Entity, FailedAttempt, Gang, Queue
 from moorage.queue.object_events import ASSIGNED_POD_DELETE
 
 from . import actions, budget, diagnosis, placement
-from .actions import (
-    Action,
-    BindPod,
-    PatchPodStatus,
-    PodRef,
-    ReleaseClaim,
-    RevokeClaims,
-    WriteClaims,
-    WriteVolumes,
-)
 from .cycle import Found
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from .events import BindingFailed, ClaimsWritten
@@ -46,9 +36,6 @@ from .evictions import Evictions, PlannedPreemption
 from .nomination_ends import tell_of_room
 from .placement import Placement, PlacementState
 from .remedies import RemedyResult, seek_remedy, sign_for_remedy
-
-# Looked up once, because that takes long for an enum.
-_BINDING = PlacementState.BINDING
 
 # What metrics call an attempt that failed for a reason.
 _RESULTS = {
@@ -66,12 +53,12 @@ class Attempts:
     _cluster: Cluster
     _queue: Queue
     _pending: Mapping[str, Pod]
-    _emit: Callable[[Action], None]
+    _emit: Callable[[actions.Action], None]
     _observer: Observer
     #: The ledger of what is evicted for whom.
     evictions: Evictions
     #: Returns what a pod that fits nowhere shares with others that do not either.
-    _find_alike: Callable[[Pod], SharedFailure | None]
+    _find_alike: Callable[[Pod], Hashable | None]
     #: The extenders that bind pods, as far as they are interested.
     _binders: Sequence[Extender]
 
@@ -122,11 +109,9 @@ class Attempts:
         if why is None:
             return False
         self.too_costly[queued.pod.spec.scheduler_name] += 1
-        attempt = budget.attempts_told(queued.pod) + 1
-        count = len(self._cluster.nodes)
-        text = f"0/{count} nodes are available: {why}. It is tried again later (attempt {attempt})."
+        text = f"0/{len(self._cluster.nodes)} nodes are available: {why}. It is tried again later."
         self._observer.attempt_failed(queued.began)
-        failure = Failure(budget.TOO_COSTLY, text, delay=budget.delay(attempt))
+        failure = Failure(budget.TOO_COSTLY, text, delay=budget.delay(queued.attempts))
         self.fail(queued, failure, now)
         return True
 
@@ -159,7 +144,7 @@ class Attempts:
                 is_shared=is_shared,
             )
             for release in found.releases:
-                self._emit(ReleaseClaim(PodRef.to(pod), release))
+                self._emit(actions.ReleaseClaim(actions.PodRef.to(pod), release))
             if found.remedy is not None:
                 self._evict(pod, found, now)
             if is_shared:
@@ -187,7 +172,7 @@ class Attempts:
         for other in list(self._cluster.nodes.nominations.on(node_name).values()):
             if other.priority < pod.priority:
                 self._cluster.nominate(other, "")
-                self._emit(PatchPodStatus(PodRef.to(other), nominated_node_name=""))
+                self._emit(actions.PatchPodStatus(actions.PodRef.to(other), nominated_node_name=""))
 
     def fail(self, queued: Entity, failure: Failure, now: float) -> None:
         """Returns the entity to the queue and says why, unless it is no longer ours to place."""
@@ -214,11 +199,6 @@ class Attempts:
             failure.delay or budget.delay_after(pod, self._cluster),
             alike,
         )
-        for uid in self._cluster.take_changed_claims():
-            # It may be placed where others are not.
-            self._queue.part(uid, now)
-        if alike is not None and alike.spans_templates:
-            self._cluster.follow_claims(pod)
         self._queue.give_back(queued, pod=pod, attempt=attempt, now=now)
         if before and before != self._cluster.nodes.nominations.node_of(pod):
             tell_of_room(self._queue, pod, before, now)
@@ -276,7 +256,7 @@ class Attempts:
         """Binds a pod that was taken over, or lets it wait for its permits."""
         if placed.permits:
             placed.waits_since = now
-            self._wait(placed, PlacementState.PERMIT)
+            self._wait(placed, "permit")
         else:
             self._prepare(placed, now)
 
@@ -311,7 +291,7 @@ class Attempts:
 
     def look_after(self, waiting: Placement, now: float) -> None:
         """Binds a pod whose wait is over, and gives up one whose time is over."""
-        if waiting.state is PlacementState.PERMIT:
+        if waiting.state == "permit":
             for plugin, (until, seconds) in waiting.permits.items():
                 if until <= now:
                     text = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
@@ -338,13 +318,13 @@ class Attempts:
             self._give_up(placed, work, now)
             return
         for each in work:
-            ref = PodRef.to(placed.pod)
+            ref = actions.PodRef.to(placed.pod)
             if each.volumes or each.claims:
-                self._emit(WriteVolumes(ref, placed.node_name, each.volumes, each.claims))
+                self._emit(actions.WriteVolumes(ref, placed.node_name, each.volumes, each.claims))
             if each.devices is not None:
-                self._emit(WriteClaims(ref, placed.node_name, each.devices))
+                self._emit(actions.WriteClaims(ref, placed.node_name, each.devices))
         if placed.preparing:
-            self._wait(placed, PlacementState.PREPARING)
+            self._wait(placed, "preparing")
         else:
             self._bind(placed)
 
@@ -366,14 +346,14 @@ class Attempts:
         """Lets a pod wait, and tells other pods which node it is going to."""
         placed.state = state
         self.waiting[placed.pod.uid] = placed
-        ref = PodRef.to(placed.pod)
-        self._emit(PatchPodStatus(ref, nominated_node_name=placed.node_name))
+        ref = actions.PodRef.to(placed.pod)
+        self._emit(actions.PatchPodStatus(ref, nominated_node_name=placed.node_name))
 
     def _bind(self, placed: Placement) -> None:
-        placed.state = _BINDING
-        ref = PodRef.to(placed.pod)
+        placed.state = "binding"
+        ref = actions.PodRef.to(placed.pod)
         stamp = find_stamp(placed.profile, placed.pod) if placed.pod.annotations else NO_STAMP
-        bind = BindPod(ref, placed.node_name, placed.profile.name, stamp)
+        bind = actions.BindPod(ref, placed.node_name, placed.profile.name, stamp)
         for each in self._binders:
             if each.concerns(placed.pod.spec):
                 bind = msgspec.structs.replace(bind, extender=each.url_prefix)
@@ -429,7 +409,7 @@ class Attempts:
         if writes is not None:
             special = writes.creation is not None
             self._cluster.revoke_claims(placed.pod.uid)
-            self._emit(RevokeClaims(PodRef.to(placed.pod), writes.claims, special))
+            self._emit(actions.RevokeClaims(actions.PodRef.to(placed.pod), writes.claims, special))
         self._cluster.forget(placed.pod.uid)
 
     def _room_again(self, placed: Placement, now: float) -> None:

@@ -7,14 +7,13 @@ reused, and a replay counts the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 from moorage.cluster import Cluster
 from moorage.objects.node_selector import NodeSelectorTerm
 from moorage.objects.per_template import once_per_template
-from moorage.objects.placement_rules import PodAffinity, PodAffinityTerm
+from moorage.objects.placement_rules import Affinity
 from moorage.objects.pod import Pod
 from moorage.objects.pod_spec import PodSpec
 from moorage.objects.selector import LabelSelector
@@ -64,10 +63,8 @@ _PER_TERM_OF_MEMBER = 40
 _PER_VOLUME = 16
 
 # A pod that is too costly is tried again after a minute, then after twice as long each time.
-_FIRST_DELAY = 60.0
-_LONGEST_DELAY = 3_600.0
-
-_ATTEMPT = re.compile(r"\(attempt (\d{1,9})\)", re.ASCII)
+_FIRST_DELAY = 60
+_LONGEST_DELAY = 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +85,7 @@ class Rules:
 
     @property
     def count(self) -> int:
-        return (
-            self.of_nodes
-            + self.resources
-            + self.terms
-            + self.of_pods
-            + self.of_namespaces
-            + self.tolerations
-            + self.others
-        )
+        return sum(astuple(self))
 
 
 def is_ordinary(pod: Pod) -> bool:
@@ -188,19 +177,9 @@ def group_excess(members: Iterable[Pod], cluster: Cluster) -> str | None:
     )
 
 
-def attempts_told(pod: Pod) -> int:
-    """Returns how often a pod was too costly before, as its condition says."""
-    for condition in pod.status.conditions or ():
-        if condition.type == "PodScheduled" and condition.reason == TOO_COSTLY:
-            match = _ATTEMPT.search(condition.message or "")
-            return int(match[1]) if match else 0
-    return 0
-
-
 def delay(attempt: int) -> float:
-    """Returns how many seconds a pod waits that was too costly for that many attempts."""
-    doublings = min(max(attempt - 1, 0), 10)
-    return min(_FIRST_DELAY * 2.0**doublings, _LONGEST_DELAY)
+    """Returns how many seconds a pod waits that is too costly, after so many attempts."""
+    return float(min(_FIRST_DELAY * 2 ** (attempt - 1), _LONGEST_DELAY))
 
 
 def delay_after(pod: Pod, cluster: Cluster) -> float:
@@ -222,11 +201,9 @@ def rules_of(spec: PodSpec) -> Rules:
 def _count_rules(spec: PodSpec) -> Rules:
     """Counts the rules of a template without its volumes."""
     expressions, values = _node_rules(spec)
-    affinity = spec.affinity
-    terms = [
-        *_terms(affinity.pod_affinity if affinity else None),
-        *_terms(affinity.pod_anti_affinity if affinity else None),
-    ]
+    affinity = spec.affinity or Affinity()
+    towards, away = affinity.pod_affinity, affinity.pod_anti_affinity
+    terms = [term for rules in (towards, away) if rules is not None for term in rules.terms]
     spreads = spec.topology_spread_constraints or ()
     selectors = [*(each.label_selector for each in terms)]
     selectors += (each.label_selector for each in spreads)
@@ -263,12 +240,6 @@ def _node_rules(spec: PodSpec) -> tuple[int, int]:
     ]
     values = sum(len(each.values or ()) for each in expressions)
     return len(terms) + len(expressions), values
-
-
-def _terms(rules: PodAffinity | None) -> Iterable[PodAffinityTerm]:
-    if rules is None:
-        return ()
-    return (*rules.required, *(each.pod_affinity_term for each in rules.preferred))
 
 
 def _requirements(selector: LabelSelector | None) -> int:

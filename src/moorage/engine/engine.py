@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -13,20 +13,21 @@ import numpy as np
 from moorage.cluster import Cluster, HandleRegistry
 from moorage.cluster.changes import unite
 from moorage.config import Configuration
+from moorage.documents.errors import STOPPED
 from moorage.framework.attempt import Failed
 from moorage.framework.gang_points import CountRoom
 from moorage.framework.observe import UNOBSERVED, Observer
 from moorage.framework.plugin import Registry
-from moorage.framework.plugin_fence import STOPPED, make_error
+from moorage.framework.plugin_fence import make_error
 from moorage.framework.plugin_start import attach, show_cluster
 from moorage.framework.profile import Profile
 from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
-from moorage.queue import Entity, Gang, Queue, SharedFailure
+from moorage.queue import Entity, Gang, Queue
 from moorage.queue.object_events import FORCE_ACTIVATE
 
-from . import actions
+from . import actions, events
 from .actions import Action, Report
 from .admission import Admission
 from .attempts import Attempts
@@ -36,23 +37,6 @@ from .classes.classes import Classes, ClassSettings
 from .cycle import Found
 from .decider import Decider
 from .diagnosis import SCHEDULER_ERROR, Failure
-from .events import (
-    Applied,
-    BindingFailed,
-    Bound,
-    ClaimsRevoked,
-    ClaimsWritten,
-    Event,
-    Evicted,
-    EvictionFailed,
-    ExtenderAnswered,
-    PermitRefused,
-    Permitted,
-    PodEnded,
-    ReleaseFailed,
-    Removed,
-    Unbound,
-)
 from .evictions import Evictions
 from .extenders.consultations import Consultations
 from .fence import Fence, describe
@@ -138,11 +122,13 @@ class Engine:
         self._consultations = Consultations(
             configuration, self.queue, self._attempts, pending, self._emit, self._give_up
         )
-        self._groups = GroupAttempts(self.queue, self._attempts, self.gangs, pending, self._emit)
+        self._groups = GroupAttempts(
+            self.cluster, observer, self.queue, self._attempts, self.gangs, pending, self._emit
+        )
         #: Answers of plugins to pods that wait for their permit, until they are taken in.
-        self._answers: deque[Event] = deque()
+        self._answers: deque[events.Event] = deque()
         #: Receives these answers instead, as events for `handle`.
-        self.on_answer: Callable[[Event], None] = self._answers.append
+        self.on_answer: Callable[[events.Event], None] = self._answers.append
         self._attach_permits()
         self._fence = Fence(
             self.cluster,
@@ -202,18 +188,18 @@ class Engine:
 
     # Events and steps
 
-    def handle(self, event: Event, now: float) -> None:
+    def handle(self, event: events.Event, now: float) -> None:
         """Takes in an event. An object that raises an exception is left out until it changes."""
         began = self._observer.clock()
         try:
-            if isinstance(event, Applied):
-                events = self._intake.apply(event.object, now)
-            elif isinstance(event, Bound):
+            if isinstance(event, events.Applied):
+                happened = self._intake.apply(event.object, now)
+            elif isinstance(event, events.Bound):
                 self._attempts.bound(event.uid, now)
                 return
-            elif isinstance(event, Removed):
-                events = self._intake.remove(event.object, now)
-            elif isinstance(event, ExtenderAnswered):
+            elif isinstance(event, events.Removed):
+                happened = self._intake.remove(event.object, now)
+            elif isinstance(event, events.ExtenderAnswered):
                 self._consultations.answer(event, now)
                 return
             else:
@@ -222,7 +208,7 @@ class Engine:
         except STOPPED as error:  # one object must not stop the scheduler
             self._fence.catch(event, error, now)
             return
-        for each in events:
+        for each in happened:
             self._observer.event_handled(each.label, began)
 
     @property
@@ -238,29 +224,29 @@ class Engine:
         """How many pods of each profile were too costly to be decided."""
         return self._attempts.too_costly
 
-    def _handle_outcome(self, event: Event, now: float) -> None:
+    def _handle_outcome(self, event: events.Event, now: float) -> None:
         match event:
-            case Evicted() | EvictionFailed():
+            case events.Evicted() | events.EvictionFailed():
                 # First, because there are the most of these.
                 self._handle_eviction(event, now)
-            case BindingFailed() | ClaimsWritten():
+            case events.BindingFailed() | events.ClaimsWritten():
                 self._attempts.end_write(event, now)
-            case ClaimsRevoked(uid, held):
+            case events.ClaimsRevoked(uid, held):
                 self._intake.end_doubt(
                     uid, {claim.uid: claim.resource_version for claim in held}, now
                 )
-            case ReleaseFailed(uid):
+            case events.ReleaseFailed(uid):
                 self.queue.retry(uid, now)
-            case PodEnded(uid) | Unbound(uid):
-                self._undo_binding(uid, now, is_waiting=isinstance(event, Unbound))
-            case Permitted(uid, plugin):
+            case events.PodEnded(uid) | events.Unbound(uid):
+                self._undo_binding(uid, now, is_waiting=isinstance(event, events.Unbound))
+            case events.Permitted(uid, plugin):
                 self._attempts.permitted(uid, plugin, now)
-            case PermitRefused(uid, plugin, message):
+            case events.PermitRefused(uid, plugin, message):
                 self._attempts.permit_refused(uid, plugin, message, now)
 
-    def _handle_eviction(self, event: Evicted | EvictionFailed, now: float) -> None:
+    def _handle_eviction(self, event: events.Evicted | events.EvictionFailed, now: float) -> None:
         uid, preemptor = event.uid, event.preemptor_uid
-        if isinstance(event, EvictionFailed):
+        if isinstance(event, events.EvictionFailed):
             self.queue.activate(self.evictions.failed(uid, preemptor, now), now)
         elif (ready := self.evictions.evicted(uid, preemptor, now)) is not None:
             # What woke it came while its victims were still being evicted.
@@ -294,7 +280,6 @@ class Engine:
 
     def _do_what_is_due(self, now: float) -> None:
         """Does what is due by time, without an event."""
-        self._groups.look_after(now)
         if self._attempts.waiting or self._consultations.waiting:
             self._look_after(now)
         if now >= self._next_sweep:
@@ -326,7 +311,6 @@ class Engine:
             self.queue.next_flush(now),
             self._attempts.next_deadline(),
             self._consultations.next_deadline(),
-            self._groups.next_deadline(),
             self.cluster.extended.next_expiry,
         )
         earliest = min([moment for moment in moments if moment is not None])
@@ -424,7 +408,7 @@ class Engine:
         extenders = self.configuration.extenders
         return bool(extenders) and any(each.concerns(pod.spec) for each in extenders)
 
-    def _find_alike(self, pod: Pod) -> SharedFailure | None:
+    def _find_alike(self, pod: Pod) -> Hashable | None:
         """Returns what a pod that fits nowhere shares with like pods; None if nothing."""
         if self._is_extended(pod):
             # Nobody knows what an extender reads.

@@ -14,7 +14,7 @@ from typing import Any
 
 from moorage.cluster import Cluster
 from moorage.cluster.recount import Identity, recount
-from moorage.framework.plugin_fence import STOPPED
+from moorage.documents.errors import STOPPED
 from moorage.objects.pod import Pod
 from moorage.queue import Queue
 

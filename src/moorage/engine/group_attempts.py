@@ -7,6 +7,7 @@ that a group holds nothing while it waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -18,65 +19,31 @@ from moorage.objects.pod_group import PodGroup
 from moorage.queue import Entity, FailedAttempt, Gang, Queue
 
 from . import actions, budget
-from .actions import (
-    Action,
-    PatchPodGroupStatus,
-    PodGroupCondition,
-    PodRef,
-    RecordEvent,
-    ReleaseClaim,
-)
 from .attempts import Attempts
 from .diagnosis import UNSCHEDULABLE, Failure
 from .evictions import PlannedPreemption
-from .gangs.gang_diagnosis import diagnose
-from .gangs.gang_protector import GangProtector
+from .gangs.gang_room import diagnose
 from .gangs.group_cycle import Decide
 from .gangs.group_decision import GroupDecider, GroupDecision
-from .gangs.group_result import GroupCode
 from .placement import Placement
-
-# Looked up once, because that takes long for an enum.
-_SUCCESS, _UNSCHEDULABLE, _ERROR = (
-    GroupCode.SUCCESS,
-    GroupCode.UNSCHEDULABLE,
-    GroupCode.ERROR,
-)
 
 _FAILED, _REJECTED = FailedAttempt(), FailedAttempt(is_rejection=True)
 
 # What metrics call an attempt that ended with a code.
-_RESULTS = {_SUCCESS: "scheduled", _UNSCHEDULABLE: "unschedulable", _ERROR: "error"}
+_RESULTS = {"Success": "scheduled", "Unschedulable": "unschedulable", "Error": "error"}
 
 
+@dataclass(frozen=True, slots=True)
 class GroupAttempts:
     """Decides groups and carries out the decisions."""
 
-    def __init__(
-        self,
-        queue: Queue,
-        attempts: Attempts,
-        decider: GroupDecider,
-        pending: Mapping[str, Pod],
-        emit: Callable[[Action], None],
-    ) -> None:
-        self._cluster: Cluster = decider.cluster
-        self._observer: Observer = decider.observer
-        self._queue = queue
-        self._attempts = attempts
-        self._decider = decider
-        self._pending = pending
-        self._emit = emit
-        #: Keeps room for gangs that starve.
-        self._protector = GangProtector(decider.cluster, queue, emit)
-
-    def look_after(self, now: float) -> None:
-        """Does what is due without any event."""
-        self._protector.look_after(now)
-
-    def next_deadline(self) -> float | None:
-        """Returns when something is due without any event."""
-        return self._protector.next_deadline()
+    _cluster: Cluster
+    _observer: Observer
+    _queue: Queue
+    _attempts: Attempts
+    _decider: GroupDecider
+    _pending: Mapping[str, Pod]
+    _emit: Callable[[actions.Action], None]
 
     def attempt(
         self, entry: Gang, profiles: Mapping[str, Profile], decide: Decide, now: float
@@ -147,7 +114,7 @@ class GroupAttempts:
         by_uid = {member.pod.uid: member for member in members}
         refused: list[tuple[Entity, Failure]] = []
         code = decision.status.code
-        if code is _SUCCESS:
+        if code == "Success":
             refused = self._keep(entry, by_uid, decision, now)
         else:
             decision.trial.roll_back()
@@ -156,18 +123,17 @@ class GroupAttempts:
             self._write_condition(decision)
         for member, failure in refused:
             self._attempts.fail_member(member, failure)
-        if code is not _SUCCESS:
+        if code != "Success":
             self._tell_group(decision)
         result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code]
         self._observer.group_tried(name, result, members[0].began)
         self._help(decision, now)
-        self._protector.consider(decision, entry, now)
-        if code is _SUCCESS and not refused:
+        if code == "Success" and not refused:
             # Members that are left over are tried at once.
             self._queue.put_back(entry, now=now)
             return
-        needs_room = code is _UNSCHEDULABLE and decision.needs_room()
-        attempt = FailedAttempt(is_rejection=code is not _ERROR, needs_room=needs_room)
+        needs_room = code == "Unschedulable" and decision.needs_room()
+        attempt = FailedAttempt(is_rejection=code != "Error", needs_room=needs_room)
         self._queue.give_back(entry, attempt=attempt, now=now)
 
     def _tell_members(self, decision: GroupDecision, members: Mapping[str, Entity]) -> None:
@@ -179,7 +145,7 @@ class GroupAttempts:
     def _help(self, decision: GroupDecision, now: float) -> None:
         """Asks for what may make room for a group that was refused."""
         for pod, release in decision.releases():
-            self._emit(ReleaseClaim(PodRef.to(pod), release))
+            self._emit(actions.ReleaseClaim(actions.PodRef.to(pod), release))
         if decision.remedy is not None:
             self._evict(decision, now)
 
@@ -229,10 +195,9 @@ class GroupAttempts:
             return
         group = decision.group
         told = wanted.type, wanted.status, wanted.reason or "", wanted.message or ""
-        self._emit(
-            PatchPodGroupStatus(PodRef.to_group(group), PodGroupCondition(*told, group.generation))
-        )
-        if decision.status.code is _SUCCESS:
+        condition = actions.PodGroupCondition(*told, group.generation)
+        self._emit(actions.PatchPodGroupStatus(actions.PodRef.to_group(group), condition))
+        if decision.status.code == "Success":
             # Members that are left over are tried before the API server shows it.
             self._cluster.put_group(replace(group, conditions=(wanted,)))
 
@@ -240,9 +205,11 @@ class GroupAttempts:
         """Records an event on a refused group: what it lacks."""
         note = None if decision.is_waiting else diagnose(decision)
         if note is not None:
-            about, name = PodRef.to_group(decision.group), decision.trial.profile.name
+            about, name = actions.PodRef.to_group(decision.group), decision.trial.profile.name
             text = actions.truncate(note)
-            self._emit(RecordEvent(about, "Warning", "GangDiagnosis", "Scheduling", text, name))
+            self._emit(
+                actions.RecordEvent(about, "Warning", "GangDiagnosis", "Scheduling", text, name)
+            )
 
     # Making room
 

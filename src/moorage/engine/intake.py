@@ -20,26 +20,7 @@ from moorage.objects.pod_status import FINISHED
 from moorage.objects.resource_claim import ClaimSpec, DeviceObject, ResourceClaim
 from moorage.objects.storage import StorageObject
 from moorage.objects.workload import Namespace, SelectingObject
-from moorage.queue import Queue
-from moorage.queue.object_events import (
-    ASSIGNED_POD_ADD,
-    ASSIGNED_POD_DELETE,
-    GROUP_ADD,
-    GROUP_CHANGE,
-    GROUP_DELETE,
-    GROUP_UPDATE,
-    NAMESPACE_UPDATE,
-    NODE_ADD,
-    NODE_DELETE,
-    UNSCHEDULED_POD_ADD,
-    UNSCHEDULED_POD_DELETE,
-    UNSCHEDULED_POD_UPDATE,
-    custom_event,
-    node_events,
-    object_event,
-    pod_events,
-    says_the_same,
-)
+from moorage.queue import Queue, object_events
 
 from .nomination_ends import tell_of_room
 
@@ -108,8 +89,8 @@ class Intake:
             before = self._cluster.put_device(item)
         else:
             before = self._cluster.put_storage(item)
-        event = object_event(item, Action.ADD if before is None else Action.UPDATE)
-        if before is None or not says_the_same(before, item):
+        event = object_events.object_event(item, Action.ADD if before is None else Action.UPDATE)
+        if before is None or not object_events.says_the_same(before, item):
             self._queue.wake(event, before, item, now)
         self._tell_of_free_devices(now)
         return (event,)
@@ -119,7 +100,7 @@ class Intake:
         if isinstance(item, Namespace):
             self._count_anew(item.name, now)
             if before != item:
-                self._queue.wake(NAMESPACE_UPDATE, before, item, now)
+                self._queue.wake(object_events.NAMESPACE_UPDATE, before, item, now)
 
     def remove(self, item: Object, now: float) -> Events:
         """Takes in that an object is gone; returns what that amounts to."""
@@ -127,15 +108,15 @@ class Intake:
             return self._remove_pod(item, now)
         if isinstance(item, Node):
             # Pods that wait hear of it before the node is gone, as in kube-scheduler.
-            self._queue.wake(NODE_DELETE, item, None, now)
+            self._queue.wake(object_events.NODE_DELETE, item, None, now)
             self._cluster.remove_node(item.name)
-            return (NODE_DELETE,)
+            return (object_events.NODE_DELETE,)
         if isinstance(item, _STORED):
             if isinstance(item, DeviceObject):
                 self._cluster.remove_device(item)
             else:
                 self._cluster.remove_storage(item)
-            event = object_event(item, Action.DELETE)
+            event = object_events.object_event(item, Action.DELETE)
             self._queue.wake(event, item, None, now)
             self._tell_of_free_devices(now)
             return (event,)
@@ -144,7 +125,7 @@ class Intake:
         if isinstance(item, PodGroup):
             self._cluster.remove_group(item)
             self._queue.remove_group(item.group_key, now)
-            return (GROUP_DELETE,)
+            return (object_events.GROUP_DELETE,)
         self._cluster.remove_workload(item)
         if isinstance(item, Namespace):
             self._count_anew(item.name, now)
@@ -152,7 +133,9 @@ class Intake:
 
     def _apply_node(self, node: Node, now: float) -> Events:
         before = self._cluster.put_node(node)
-        events = (NODE_ADD,) if before is None else node_events(before, node)
+        events = (
+            (object_events.NODE_ADD,) if before is None else object_events.node_events(before, node)
+        )
         for event in events:
             self._queue.wake(event, before, node, now)
         return events
@@ -164,8 +147,8 @@ class Intake:
             return ()
         was_old = custom.is_old(item)
         before = custom.put(item, now)
-        event = custom_event(kind, Action.ADD if before is None else Action.UPDATE)
-        if before is None or was_old or not says_the_same(before, item):
+        event = object_events.custom_event(kind, Action.ADD if before is None else Action.UPDATE)
+        if before is None or was_old or not object_events.says_the_same(before, item):
             self._queue.wake(event, before, item, now)
         return (event,)
 
@@ -175,7 +158,7 @@ class Intake:
         if kind is None:
             return ()
         before = custom.remove(item)
-        event = custom_event(kind, Action.DELETE)
+        event = object_events.custom_event(kind, Action.DELETE)
         self._queue.wake(event, before or item, None, now)
         return (event,)
 
@@ -184,7 +167,7 @@ class Intake:
         known = self._cluster.groups.get(group.group_key)
         if known is not None:
             self._queue.put_group(before, known, now)
-        return (GROUP_ADD if before is None else GROUP_UPDATE,)
+        return (object_events.GROUP_ADD if before is None else object_events.GROUP_UPDATE,)
 
     def _apply_pod(self, pod: Pod, now: float) -> Events:
         if pod.status.phase in FINISHED:
@@ -237,10 +220,10 @@ class Intake:
             key = self._cluster.groups.key_of(pod)
             if key is not None:
                 # Its group may be complete now.
-                self._queue.look_again(key, GROUP_CHANGE, now)
-            self._queue.wake(ASSIGNED_POD_ADD, None, pod, now)
-            return (ASSIGNED_POD_ADD,)
-        events = pod_events(before, pod, assigned=True)
+                self._queue.look_again(key, object_events.GROUP_CHANGE, now)
+            self._queue.wake(object_events.ASSIGNED_POD_ADD, None, pod, now)
+            return (object_events.ASSIGNED_POD_ADD,)
+        events = object_events.pod_events(before, pod, assigned=True)
         for event in events:
             self._queue.wake(event, before, pod, now)
         return events
@@ -263,7 +246,11 @@ class Intake:
             self._queue.add(pod, now)
         else:
             self._update_pending(before, pod, now)
-        return (UNSCHEDULED_POD_ADD,) if before is None else (UNSCHEDULED_POD_UPDATE,)
+        return (
+            (object_events.UNSCHEDULED_POD_ADD,)
+            if before is None
+            else (object_events.UNSCHEDULED_POD_UPDATE,)
+        )
 
     def _update_pending(self, before: Pod, pod: Pod, now: float) -> None:
         old, new = before.nominated_node_name, pod.nominated_node_name
@@ -278,17 +265,16 @@ class Intake:
         if waiting is None:
             gone = self._cluster.remove_pod(pod.uid)
             if gone is not None:
-                self._queue.wake(ASSIGNED_POD_DELETE, gone, None, now)
-            return (ASSIGNED_POD_DELETE,)
+                self._queue.wake(object_events.ASSIGNED_POD_DELETE, gone, None, now)
+            return (object_events.ASSIGNED_POD_DELETE,)
         self._queue.delete(waiting)
         self._cluster.dismiss(waiting)
-        self._cluster.forget_claims(waiting.uid)
         self._nominate(waiting, "", now)
         if self._cluster.is_assumed(pod.uid):
             self._end_assumed(waiting, now)
             # One that is bound already is on its way no more, and no watch will tell of its node.
             self.take_back(pod.uid, now)
-        return (UNSCHEDULED_POD_DELETE,)
+        return (object_events.UNSCHEDULED_POD_DELETE,)
 
     def end_doubt(self, uid: str, held: Mapping[str, str], now: float) -> None:
         """Takes in what became of the writes for a pod that was taken back."""
@@ -301,7 +287,7 @@ class Intake:
             held = ResourceClaim(
                 namespace="", name="", uid="", spec=ClaimSpec(), allocation=allocation
             )
-            event = object_event(held, Action.UPDATE)
+            event = object_events.object_event(held, Action.UPDATE)
             self._queue.wake(event, held, replace(held, allocation=None), now)
 
     def take_back(self, uid: str, now: float, is_waiting: bool = False) -> None:
@@ -309,7 +295,7 @@ class Intake:
         gone = self._cluster.forget(uid)
         if gone is None:
             return
-        self._queue.wake(ASSIGNED_POD_DELETE, gone, None, now)
+        self._queue.wake(object_events.ASSIGNED_POD_DELETE, gone, None, now)
         pod = self.pending.get(uid)
         if is_waiting and pod is not None:
             self._queue.add(pod, now)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import Enum, auto
+from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 
 from moorage.cluster import Nodes
-from moorage.framework.calls import (
-    ask_is_prepared,
-    ask_permit,
-    ask_prepare,
-    ask_reserve,
-    ask_unreserve,
-)
+from moorage.framework import calls
 from moorage.framework.device_writes import DeviceWrites
 from moorage.framework.observe import (
     ERROR,
@@ -50,17 +45,17 @@ _LONGEST_PERMIT_WAIT = 15 * 60.0
 _STATUSES = {UNSCHEDULABLE: Code.UNSCHEDULABLE.value, SCHEDULER_ERROR: ERROR}
 
 
-class PlacementState(Enum):
-    """The state of a placement. From each state, it may also be taken back."""
-
-    #: Assumed on its node; reserve and permit plugins are asked.
-    ASSUMED = auto()
-    #: Waits for permits.
-    PERMIT = auto()
-    #: Waits for what pre-bind plugins had written to come true.
-    PREPARING = auto()
-    #: Its binding is asked for.
-    BINDING = auto()
+#: The state of a placement, which may be taken back from each.
+PlacementState = Literal[
+    # On its node; reserve and permit plugins are asked.
+    "assumed",
+    # Waits for permits.
+    "permit",
+    # Waits for what pre-bind plugins had written to come true.
+    "preparing",
+    # Its binding is asked for.
+    "binding",
+]
 
 
 class Placement(msgspec.Struct, eq=False, gc=False):
@@ -70,7 +65,7 @@ class Placement(msgspec.Struct, eq=False, gc=False):
     pod: Pod
     node_name: str
     profile: Profile
-    state: PlacementState = PlacementState.ASSUMED
+    state: PlacementState = "assumed"
     #: Until when which permit is waited for, and how long that is.
     permits: dict[str, tuple[float, float]] = {}
     #: Since when a permit is waited for.
@@ -90,15 +85,13 @@ class Placement(msgspec.Struct, eq=False, gc=False):
         yield from self.preparing.values()
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class PluginPermits(PendingPermits):
     """The pods that wait for a permit plugin, whose answers become events."""
 
-    def __init__(
-        self, plugin: str, waiting: Mapping[str, Placement], tell: Callable[[Event], None]
-    ) -> None:
-        self._plugin = plugin
-        self._waiting = waiting
-        self._tell = tell
+    _plugin: str
+    _waiting: Mapping[str, Placement]
+    _tell: Callable[[Event], None]
 
     def __iter__(self) -> Iterator[PendingPermit]:
         # A copy, since other threads may ask while pods come and go.
@@ -145,7 +138,7 @@ def _ask_to_reserve(
     assert row is not None, "a pod is assumed on a node that is not there"
     for plugin in plugins:
         try:
-            answer = ask_reserve(plugin, ask, placement.pod, nodes, row)
+            answer = calls.ask_reserve(plugin, ask, placement.pod, nodes, row)
         except PluginError as error:
             return Failure(SCHEDULER_ERROR, str(error))
         if answer is not None:
@@ -159,7 +152,7 @@ def unreserve(placement: Placement, nodes: Nodes, observer: Observer) -> list[st
     with PointTimer(observer, UNRESERVE, placement.profile.name):
         for plugin in reversed(placement.profile.reserve):
             try:
-                ask_unreserve(plugin, placement.pod, nodes, placement.node_name)
+                calls.ask_unreserve(plugin, placement.pod, nodes, placement.node_name)
             except PluginError as error:
                 # The others must give back what they hold.
                 problems.append(str(error))
@@ -183,7 +176,7 @@ def _ask_each_permit(placement: Placement, observer: Observer, now: float) -> Fa
     ask = make_caller(observer, PERMIT)
     for plugin in placement.profile.permit:
         try:
-            answer = ask_permit(plugin, ask, placement.pod, placement.node_name)
+            answer = calls.ask_permit(plugin, ask, placement.pod, placement.node_name)
         except PluginError as error:
             return Failure(SCHEDULER_ERROR, str(error))
         if isinstance(answer, Wait):
@@ -200,7 +193,7 @@ def prepare(placement: Placement, nodes: Nodes, now: float) -> list[Preparation]
     for at in find_concerned(placement.pod, placement.profile).pre_bind:
         plugin = placement.profile.pre_bind[at]
         try:
-            wanted = ask_prepare(plugin, placement.pod, nodes, placement.node_name)
+            wanted = calls.ask_prepare(plugin, placement.pod, nodes, placement.node_name)
         except PluginError as error:
             return Failure(SCHEDULER_ERROR, str(error))
         if wanted is not None:
@@ -218,7 +211,7 @@ def check_preparations(placement: Placement, nodes: Nodes, now: float) -> Failur
         try:
             if placement.is_writing and until > now:
                 continue
-            answer = ask_is_prepared(plugin, placement.pod, nodes, placement.node_name)
+            answer = calls.ask_is_prepared(plugin, placement.pod, nodes, placement.node_name)
         except PluginError as error:
             answer = Rejected(Code.ERROR, (str(error),))
         if isinstance(answer, Rejected):

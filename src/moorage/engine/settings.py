@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moorage.cluster import HandleRegistry
-from moorage.cluster.devices.slice_reading import SliceReading
+from moorage.cluster.devices.pools import SliceReading
 from moorage.config import Configuration
 from moorage.framework.plugin_start import ask_remarks, ask_wakeups
 from moorage.framework.profile import Profile

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
 from moorage.cluster.view import View, see, see_more, see_no_rows, see_row, shows_rows
+from moorage.documents.errors import STOPPED
 from moorage.objects.pod import Pod
 
 from .advice import Advice, Advise, AdviseEviction, EvictionAdvice
@@ -38,7 +39,6 @@ from .plugin import (
     Wait,
 )
 from .plugin_fence import (
-    STOPPED,
     PluginFence,
     check_range,
     check_rejection,

@@ -13,12 +13,8 @@ from .attempt import Failed
 from .device_writes import ClaimRelease
 from .plugin import Plugin, Preempt
 from .profile import Profile, once_per_profile
-from .wakeups import Action, ClusterEvent
 
 P = TypeVar("P", bound=Plugin)
-
-#: The event that room is no longer kept for a gang.
-ROOM_RELEASED = ClusterEvent("scheduling.moorage.dev/KeptRoom", Action.DELETE, "KeptRoomDelete")
 
 
 class CountRoom(Plugin):
@@ -46,16 +42,6 @@ class ReleaseClaims(Plugin):
         """Returns what to release for a member that fits nowhere; None if nothing helps it."""
 
 
-class ProtectGangs(Plugin):
-    """Keeps other pods off nodes whose room is kept for a gang. The engine chooses the nodes.
-
-    It treats all members of a gang alike.
-    """
-
-    #: How long a gang waits until room is kept for it.
-    after_seconds: int
-
-
 def find_room_counter(profile: Profile) -> CountRoom | None:
     """Returns the plugin that counts the room on nodes; None if a profile has none."""
     return _find(profile, CountRoom)  # type: ignore[type-abstract]
@@ -64,11 +50,6 @@ def find_room_counter(profile: Profile) -> CountRoom | None:
 def find_releaser(profile: Profile) -> ReleaseClaims | None:
     """Returns the plugin that releases devices; None if a profile has none."""
     return _find(profile, ReleaseClaims, "group_post_filter")  # type: ignore[type-abstract]
-
-
-def find_protection(profile: Profile) -> ProtectGangs | None:
-    """Returns the plugin that protects starving gangs; None if a profile has none."""
-    return _find(profile, ProtectGangs)
 
 
 def find_preemption(profile: Profile) -> Preempt | None:

@@ -36,7 +36,6 @@ _BEYOND_COUNTS = int(Change.ALL) & ~int(
     | Change.NAMESPACES
     | Change.SERVICES
     | Change.MEMBERSHIP
-    | Change.KEPT_ROOM
     | Change.STORAGE
     | Change.ATTACH_LIMITS
     | Change.SLICES

@@ -20,11 +20,6 @@ from .plugin import (
 from .status import PluginError, Reason, Rejected
 from .verdict import Verdict
 
-#: What the outer fences stop: around an attempt, around an event, and in the queue, which asks
-#: plugins about many pods while an event is about something else. All other `try` statements
-#: leave `SystemExit` to these: a plugin that calls `sys.exit` does not end the scheduler.
-STOPPED = (Exception, SystemExit)
-
 _BOOL, _INT64, _INTP = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.intp)
 
 

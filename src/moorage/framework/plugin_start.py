@@ -8,7 +8,7 @@ from typing import Any
 from moorage.cluster import Change, HandleRegistry, Nodes, Scope
 from moorage.cluster.view import see
 from moorage.config import FeatureGates
-from moorage.documents.errors import ConfigError
+from moorage.documents.errors import STOPPED, ConfigError
 
 from .plugin import (
     PendingPermits,
@@ -17,7 +17,7 @@ from .plugin import (
     Reduction,
     Score,
 )
-from .plugin_fence import STOPPED, PluginFence, expect, make_error, name_kinds
+from .plugin_fence import PluginFence, expect, make_error, name_kinds
 from .series import Counts, Histogram
 from .status import PluginError
 from .wakeups import Action, ClusterEvent, Wakeup

@@ -1,4 +1,4 @@
-"""Devices as drivers publish them, and the classes by which claims ask for them."""
+"""Devices as drivers publish them, the classes by which claims ask for them, and taint rules."""
 
 from __future__ import annotations
 
@@ -234,4 +234,46 @@ class DeviceClass(msgspec.Struct, frozen=True, kw_only=True):
             extended_resource_name=spec.extended_resource_name or "",
             created=seconds(wire.metadata.creation_timestamp),
             is_for_gpus=(wire.metadata.annotations or {}).get(GPU_CLASS) == "true",
+        )
+
+
+#: The driver, the pool and the name of devices; None stands for all.
+TaintSelector = tuple[str | None, str | None, str | None]
+
+
+class _Selector(Wire, frozen=True):
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class _RuleSpec(Wire, frozen=True):
+    device_selector: _Selector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class _WireRule(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _RuleSpec = _RuleSpec()
+
+
+class DeviceTaintRule(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A taint, and the devices that get it."""
+
+    wire: ClassVar = _WireRule
+
+    name: str
+    selector: TaintSelector = (None, None, None)
+    taint: DeviceTaint = DeviceTaint()
+
+    @classmethod
+    def of(cls, wire: _WireRule, api_version: str = "") -> DeviceTaintRule:
+        # It is the same in every version.
+        # The API documents that a rule without a selector taints no device. kube-scheduler takes
+        # it for one that selects all of them.
+        chosen = wire.spec.device_selector or _Selector()
+        return cls(
+            name=wire.metadata.name,
+            selector=(chosen.driver, chosen.pool, chosen.device),
+            taint=wire.spec.taint,
         )

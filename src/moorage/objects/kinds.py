@@ -12,34 +12,26 @@ from typing import Any
 
 import msgspec
 
+from . import workload
 from .csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from .custom import CustomObject
-from .device import DeviceClass, ResourceSlice
-from .device_taint_rule import DeviceTaintRule
+from .device import DeviceClass, DeviceTaintRule, ResourceSlice
 from .meta import ObjectKind
 from .node import Node
 from .pod import Pod
 from .pod_group import COSCHEDULING, V1ALPHA2, PodGroup
 from .resource_claim import DeviceObject, ResourceClaim
 from .storage import PersistentVolume, PersistentVolumeClaim, StorageClass, StorageObject
-from .workload import (
-    Namespace,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
 
 Object = (
     Pod
     | Node
-    | Namespace
-    | Service
-    | ReplicationController
-    | ReplicaSet
-    | StatefulSet
-    | PodDisruptionBudget
+    | workload.Namespace
+    | workload.Service
+    | workload.ReplicationController
+    | workload.ReplicaSet
+    | workload.StatefulSet
+    | workload.PodDisruptionBudget
     | PodGroup
     | StorageObject
     | DeviceObject
@@ -100,14 +92,14 @@ _STORAGE, _DEVICES = "storage.k8s.io", "resource.k8s.io"
 _TABLE = (
     _read("", "v1", "pods", Pod, essential=True),
     _read("", "v1", "nodes", Node, namespaced=False, essential=True),
-    _read("", "v1", "namespaces", Namespace, namespaced=False, essential=True),
-    _read("", "v1", "services", Service),
-    _read("", "v1", "replicationcontrollers", ReplicationController),
+    _read("", "v1", "namespaces", workload.Namespace, namespaced=False, essential=True),
+    _read("", "v1", "services", workload.Service),
+    _read("", "v1", "replicationcontrollers", workload.ReplicationController),
     _read("", "v1", "persistentvolumes", PersistentVolume, namespaced=False),
     _read("", "v1", "persistentvolumeclaims", PersistentVolumeClaim),
-    _read("apps", "v1", "replicasets", ReplicaSet),
-    _read("apps", "v1", "statefulsets", StatefulSet),
-    _read("policy", "v1", "poddisruptionbudgets", PodDisruptionBudget, essential=True),
+    _read("apps", "v1", "replicasets", workload.ReplicaSet),
+    _read("apps", "v1", "statefulsets", workload.StatefulSet),
+    _read("policy", "v1", "poddisruptionbudgets", workload.PodDisruptionBudget, essential=True),
     _read(_STORAGE, "v1", "storageclasses", StorageClass, namespaced=False),
     _read(_STORAGE, "v1", "csinodes", CSINode, namespaced=False, essential=True),
     _read(_STORAGE, "v1", "csidrivers", CSIDriver, namespaced=False, essential=True),

@@ -135,6 +135,11 @@ class PodAffinity(Wire, frozen=True):
     def preferred(self) -> tuple[WeightedPodAffinityTerm, ...]:
         return self.preferred_during_scheduling_ignored_during_execution or ()
 
+    @property
+    def terms(self) -> tuple[PodAffinityTerm, ...]:
+        """All of its terms, without weights."""
+        return *self.required, *(each.pod_affinity_term for each in self.preferred)
+
 
 class Affinity(Wire, frozen=True):
     """All affinity rules of a pod, as written."""
@@ -148,8 +153,7 @@ class Affinity(Wire, frozen=True):
         """The labels that its terms read of other pods."""
         for rules in (self.pod_affinity, self.pod_anti_affinity):
             if rules is not None:
-                weighted = [each.pod_affinity_term for each in rules.preferred]
-                for term in (*rules.required, *weighted):
+                for term in rules.terms:
                     if term.label_selector is not None:
                         yield from term.label_selector.keys
 

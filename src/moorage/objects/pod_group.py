@@ -6,7 +6,6 @@ There are three: `scheduling.k8s.io/v1beta1` (Kubernetes 1.37), `v1alpha2` (1.36
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -28,14 +27,6 @@ GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 
 #: The preemption policies that there are.
 EVICTS, NEVER_EVICTS = "PreemptLowerPriority", "Never"
-
-#: How annotations begin that say more than the API does.
-ANNOTATIONS = "scheduling.moorage.dev/"
-REQUIRED_TOPOLOGY = f"{ANNOTATIONS}required-topology"
-PREFERRED_TOPOLOGY = f"{ANNOTATIONS}preferred-topology"
-
-# More levels than these are left out, so that an annotation cannot make a decision costly.
-_MOST_LEVELS = 4
 
 #: Tells a group from all others: the API group, and its namespace and name.
 GroupKey = tuple[str, str]
@@ -107,7 +98,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     priority: int | None = None
     #: Whether pods are evicted for it; None leaves that to its pods.
     preemption_policy: str | None = None
-    #: The node label that the API requires to be the same for all members; see `domain_key`.
+    #: The node label of which all members must find the same value; empty if they need not.
     topology_key: str = ""
     #: Claims that are reserved for it, for members that refer to them in the same words.
     resource_claims: tuple[PodResourceClaim, ...] = ()
@@ -117,8 +108,6 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     is_evicted_whole: bool = False
     #: The composite group that it is a part of.
     parent: str = ""
-    #: Those of Moorage's own.
-    annotations: Mapping[str, str] = {}
     conditions: tuple[Condition, ...] = ()
     phase: str = ""
     created: float | None = None
@@ -146,7 +135,6 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             min_resources=_min_resources(spec) if version == COSCHEDULING else (),
             is_evicted_whole=_is_evicted_whole(spec.disruption_mode),
             parent=spec.parent_composite_pod_group_name,
-            annotations=_own_annotations(meta.annotations or {}),
             conditions=wire.status.conditions or (),
             phase=wire.status.phase,
             created=seconds(meta.creation_timestamp),
@@ -161,25 +149,6 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def group_key(self) -> GroupKey:
         return self.api_version.partition("/")[0], self.key
-
-    @property
-    def own_topology_key(self) -> str:
-        """The required key that an annotation gives, where the API gives none."""
-        return "" if self.topology_key else self.annotations.get(REQUIRED_TOPOLOGY, "").strip()
-
-    @property
-    def domain_key(self) -> str:
-        """The node label of which all members must find the same value; empty if they need not."""
-        return self.topology_key or self.own_topology_key
-
-    @property
-    def preferred_keys(self) -> tuple[str, ...]:
-        """The node labels of which members should find few values, from wide to narrow."""
-        if not self.annotations:
-            return ()
-        written = self.annotations.get(PREFERRED_TOPOLOGY, "").split(",")
-        keys = dict.fromkeys(key for part in written if (key := part.strip()))
-        return tuple(keys)[:_MOST_LEVELS]
 
     @property
     def is_coscheduling(self) -> bool:
@@ -258,10 +227,6 @@ class GroupLinks(msgspec.Struct, frozen=True):
 
 
 NO_LINKS = GroupLinks()
-
-
-def _own_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    return {name: value for name, value in annotations.items() if name.startswith(ANNOTATIONS)}
 
 
 def _topology_key(spec: _GroupSpec) -> str:

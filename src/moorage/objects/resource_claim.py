@@ -9,8 +9,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import replace
 
-from .device import DeviceClass, DeviceSelector, OpaqueConfig, ResourceSlice
-from .device_taint_rule import DeviceTaintRule
+from .device import DeviceClass, DeviceSelector, DeviceTaintRule, OpaqueConfig, ResourceSlice
 from .meta import Condition, ObjectMeta, OwnerReference, Wire, seconds
 from .node_selector import NodeSelector
 from .quantity import Quantity, format_quantity

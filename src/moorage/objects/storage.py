@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
+from . import volume
 from .csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from .in_tree import Attachable, Sources, Terms, migrated_terms
 from .lazy_property import lazy_property
@@ -20,13 +21,6 @@ from .node_selector import (
 )
 from .quantity import Quantity
 from .selector import LabelSelector, Selector, compile_selector
-from .volume import (
-    AzureDiskSource,
-    CinderSource,
-    EBSSource,
-    GCEDiskSource,
-    PortworxSource,
-)
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
@@ -71,11 +65,11 @@ class _VolumeSpec(Wire, frozen=True):
     volume_attributes_class_name: str | None = None
     node_affinity: _VolumeNodeAffinity | None = None
     csi: _CSIVolumeSource | None = None
-    aws_elastic_block_store: EBSSource | None = None
-    gce_persistent_disk: GCEDiskSource | None = None
-    azure_disk: AzureDiskSource | None = None
-    cinder: CinderSource | None = None
-    portworx_volume: PortworxSource | None = None
+    aws_elastic_block_store: volume.EBSSource | None = None
+    gce_persistent_disk: volume.GCEDiskSource | None = None
+    azure_disk: volume.AzureDiskSource | None = None
+    cinder: volume.CinderSource | None = None
+    portworx_volume: volume.PortworxSource | None = None
 
 
 class _PhaseStatus(Wire, frozen=True):

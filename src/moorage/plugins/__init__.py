@@ -10,7 +10,6 @@ from .coexist_policy import CoexistPolicy
 from .default_binder import DefaultBinder
 from .dynamic_resources.dynamic_resources import DynamicResources
 from .exclusive_node_limits import ExclusiveNodeLimits
-from .gang_protection import GangProtection
 from .gpu_aware import GPUAware
 from .image_locality import ImageLocality
 from .inter_pod_affinity.inter_pod_affinity import InterPodAffinity
@@ -54,7 +53,6 @@ BUILTIN: tuple[type[Plugin], ...] = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
-    GangProtection,
     GPUAware,
     ExclusiveNodeLimits,
 )

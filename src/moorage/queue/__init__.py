@@ -5,7 +5,7 @@ call. The queue does not know what plugins decide, which pods are nominated, or 
 the API.
 """
 
-from .entity import Backoff, Entity, EntityKey, FailedAttempt, Gang, Place, SharedFailure
+from .entity import Backoff, Entity, EntityKey, FailedAttempt, Gang, Place
 from .queue import Queue
 
 __all__ = [
@@ -16,5 +16,4 @@ __all__ = [
     "Gang",
     "Place",
     "Queue",
-    "SharedFailure",
 ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace as changed
@@ -18,55 +18,38 @@ from moorage.objects.pod_group import GroupKey, PodGroup
 EntityKey = str | GroupKey
 
 
-class Place(StrEnum):
-    """The place of a pod. It is always in exactly one."""
+#: Where an entity is. It is always in exactly one place.
+Place = Literal[
+    "active",
+    # Rejected by a plugin, and waiting until it may be tried again.
+    "backoff",
+    # The same, after a failure that is no plugin's verdict.
+    "error backoff",
+    # Waiting for something to happen in the cluster.
+    "unschedulable",
+    # Held back before it may be queued.
+    "gated",
+    # Of a group that is not known, and kept aside until it is.
+    "incomplete",
+    # Popped, and being scheduled.
+    "in flight",
+    "nowhere",
+]
 
-    ACTIVE = "active"
-    #: Rejected by a plugin, and waiting until it may be tried again.
-    BACKOFF = "backoff"
-    #: The same, after a failure that is no plugin's verdict.
-    ERROR_BACKOFF = "error backoff"
-    #: Waiting for something to happen in the cluster.
-    UNSCHEDULABLE = "unschedulable"
-    #: Held back before it may be queued.
-    GATED = "gated"
-    #: Of a group that is not known, and kept aside until it is.
-    INCOMPLETE = "incomplete"
-    #: Popped, and being scheduled.
-    IN_FLIGHT = "in flight"
-    NOWHERE = "nowhere"
-
-    # Places are looked up for every move of a pod, and that of an enum is many times slower.
-    __hash__ = str.__hash__
-
+BACKING_OFF: tuple[Place, ...] = ("backoff", "error backoff")
+UNSCHEDULABLE_PLACES: frozenset[Place] = frozenset(("unschedulable", "gated"))
 
 #: The queue of kube-scheduler's metrics that a place belongs to.
-QUEUES = {
-    Place.ACTIVE: "active",
-    Place.BACKOFF: "backoff",
-    Place.ERROR_BACKOFF: "backoff",
-    Place.UNSCHEDULABLE: "unschedulable",
-    Place.GATED: "unschedulable",
+QUEUES: Mapping[Place, str] = {
+    "active": "active",
+    "backoff": "backoff",
+    "error backoff": "backoff",
+    "unschedulable": "unschedulable",
+    "gated": "unschedulable",
 }
-# Looked up once, because that takes long for an enum, and every pod passes through these.
-ACTIVE, IN_FLIGHT, NOWHERE = Place.ACTIVE, Place.IN_FLIGHT, Place.NOWHERE
-BACKOFF, ERROR_BACKOFF = Place.BACKOFF, Place.ERROR_BACKOFF
-UNSCHEDULABLE, GATED = Place.UNSCHEDULABLE, Place.GATED
-INCOMPLETE = Place.INCOMPLETE
-
-BACKING_OFF = (BACKOFF, ERROR_BACKOFF)
-UNSCHEDULABLE_PLACES = frozenset({UNSCHEDULABLE, GATED})
 
 #: A backoff expiry that is always over.
 NEVER_FAILED = -1
-
-
-class SharedFailure(msgspec.Struct, frozen=True):
-    """What pods share that all fail whenever one of them does."""
-
-    shared: Hashable
-    #: Whether pods of other templates, namespaces or labels may share it, too.
-    spans_templates: bool = False
 
 
 class FailedAttempt(msgspec.Struct, frozen=True):
@@ -80,7 +63,7 @@ class FailedAttempt(msgspec.Struct, frozen=True):
     delay: float = 0.0
     #: What it shares with those that would have failed as well, now and whenever this one does;
     #: None if nothing is known of others.
-    alike: SharedFailure | None = None
+    alike: Hashable | None = None
     #: Whether it counts as a rejection although no event of a plugin ends the wait.
     is_rejection: bool = False
     #: Whether a gang lacks nothing but room.
@@ -98,7 +81,7 @@ class Entity(msgspec.Struct, eq=False, gc=False):
     timestamp: float
     #: Grows with every entry and return, so that equal sort keys keep their order of arrival.
     arrival: int
-    place: Place = Place.NOWHERE
+    place: Place = "nowhere"
     attempts: int = 0
     #: When it was first let into the active queue.
     initial_attempt: float | None = None
@@ -124,7 +107,7 @@ class Entity(msgspec.Struct, eq=False, gc=False):
     #: Whether trying it is so costly that it is tried rarely, and no plugin asked whether to.
     is_costly: bool = False
     #: What it shares with those that fail whenever it does; None if nothing is known of others.
-    alike: SharedFailure | None = None
+    alike: Hashable | None = None
     #: When its attempt began, by the observer's clock.
     began: float = 0.0
 
@@ -176,11 +159,7 @@ class Entity(msgspec.Struct, eq=False, gc=False):
 
     def replace(self, pod: Pod) -> None:
         """Replaces the pod by its newer value. What it then shares with others is not known."""
-        alike = self.alike
-        if alike is not None and not (
-            _is_decided_alike(self.pod, pod)
-            and not (alike.spans_templates and self.pod.labels != pod.labels)
-        ):
+        if self.alike is not None and not _is_decided_alike(self.pod, pod):
             self.alike = None
         self.pod = pod
 

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
-from moorage.framework.plugin_fence import STOPPED
+from moorage.documents.errors import STOPPED
 
 from .entity import Entity, EntityKey
 

@@ -8,22 +8,10 @@ from itertools import chain
 from math import floor, inf
 from typing import Any
 
-from moorage.framework.plugin_fence import STOPPED
+from moorage.documents.errors import STOPPED
 from moorage.objects.pod import Pod
 
-from .entity import (
-    ACTIVE,
-    BACKING_OFF,
-    BACKOFF,
-    ERROR_BACKOFF,
-    GATED,
-    INCOMPLETE,
-    NOWHERE,
-    UNSCHEDULABLE,
-    Entity,
-    EntityKey,
-    Place,
-)
+from .entity import BACKING_OFF, Entity, EntityKey, Place
 from .entity_heap import EntityHeap
 from .queue_events import Listeners
 from .unschedulable import UnschedulableEntities
@@ -42,19 +30,6 @@ class Places:
 
     An entity is set aside if only the state of its group can help it.
     """
-
-    __slots__ = (
-        "_aside",
-        "_divides",
-        "_heaps",
-        "_names",
-        "_on_broken_order",
-        "_sort_key",
-        "_waiting",
-        "due",
-        "holds_back",
-        "unschedulable",
-    )
 
     def __init__(
         self,
@@ -76,7 +51,7 @@ class Places:
         #: By place. Where pods can be held back, a second heap has these.
         self._heaps: dict[Place, list[EntityHeap]] = {
             place: [EntityHeap(self._order_by_priority) for _ in range(1 if divides is None else 2)]
-            for place in (ACTIVE, BACKOFF, ERROR_BACKOFF)
+            for place in ("active", "backoff", "error backoff")
         }
         self.unschedulable = UnschedulableEntities(patience, listeners)
         self._aside: dict[EntityKey, Entity] = {}
@@ -109,10 +84,10 @@ class Places:
         count = {place: sum(map(len, heaps)) for place, heaps in self._heaps.items()}
         gated = len(self.unschedulable.gated)
         return {
-            "active": count[ACTIVE],
-            "backoff": count[BACKOFF] + count[ERROR_BACKOFF],
+            "active": count["active"],
+            "backoff": count["backoff"] + count["error backoff"],
             "unschedulable": len(self.unschedulable) - gated,
-            "gated": gated + sum(each.place is GATED for each in self._aside.values()),
+            "gated": gated + sum(each.place == "gated" for each in self._aside.values()),
         }
 
     def move(self, queued: Entity, place: Place) -> None:
@@ -133,9 +108,9 @@ class Places:
             heaps = self._heaps[place]
             is_divided = self._divides is not None and self._divides(queued.pod)
             heaps[is_divided].push(queued, order)
-            if place is not ACTIVE:
+            if place != "active":
                 due = queued.expiry + 1
-        elif queued.is_held or place is INCOMPLETE:
+        elif queued.is_held or place == "incomplete":
             self._aside[key] = queued
         else:
             self.unschedulable.add(queued)
@@ -197,7 +172,7 @@ class Places:
         del self._waiting[queued.key]
         if queued.key == queued.pod.uid:
             del self._names[queued.pod.key]
-        queued.place = NOWHERE
+        queued.place = "nowhere"
 
     def _leave(self, key: EntityKey, place: Place) -> None:
         if place in self._heaps:
@@ -222,7 +197,7 @@ class Places:
         except STOPPED as error:  # whatever a plugin raises
             self._order_by_priority(error)
             order = by_priority(queued.pod, queued.timestamp)
-        if place is ACTIVE:
+        if place == "active":
             return order
         return queued.expiry, order
 
@@ -231,9 +206,9 @@ class Places:
         for key, queued in self._waiting.items():
             found = [at for at, heaps in self._heaps.items() for heap in heaps if key in heap]
             if key in self.unschedulable:
-                found.append(GATED if key in self.unschedulable.gated else UNSCHEDULABLE)
+                found.append("gated" if key in self.unschedulable.gated else "unschedulable")
             if key in self._aside:
-                found.append(GATED if queued.is_held else INCOMPLETE)
+                found.append("gated" if queued.is_held else "incomplete")
             assert found == [queued.place], f"{key} is in {found}, not in {queued.place}"
         heaps = chain.from_iterable(self._heaps.values())
         held = len(self.unschedulable) + len(self._aside) + sum(map(len, heaps))

@@ -9,23 +9,17 @@ from math import floor, inf
 from typing import Any
 
 from moorage.cluster.pod_groups import KnownGroups
-from moorage.framework.observe import UNOBSERVED, Observer
+from moorage.framework.observe import Observer
 from moorage.framework.status import Rejected
 from moorage.framework.wakeups import ClusterEvent
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import GroupKey, PodGroup
 
+from . import object_events
 from .entity import (
-    ACTIVE,
     BACKING_OFF,
-    BACKOFF,
-    ERROR_BACKOFF,
-    GATED,
-    IN_FLIGHT,
-    INCOMPLETE,
     NEVER_FAILED,
     QUEUES,
-    UNSCHEDULABLE,
     UNSCHEDULABLE_PLACES,
     Backoff,
     Entity,
@@ -34,21 +28,8 @@ from .entity import (
     Gang,
     Place,
 )
-from .object_events import (
-    ASSIGNED_POD_ADD,
-    BACKOFF_COMPLETE,
-    FORCE_ACTIVATE,
-    GROUP_CHANGE,
-    POD_POPPED,
-    POP_FROM_BACKOFF,
-    SCHEDULE_ATTEMPT_FAILURE,
-    UNSCHEDULABLE_TIMEOUT,
-    UNSCHEDULED_POD_ADD,
-    UNSCHEDULED_POD_UPDATE,
-    pod_events,
-)
 from .places import Places, SortKey
-from .queue_events import AFTER_BACKOFF, STAY, InFlight, Listeners, WakeAnswer, Wakeups
+from .queue_events import InFlight, Listeners, WakeAnswer, Wakeups
 from .waker import Concerns, Waker
 
 #: The plugin that holds something back, and why; None if nothing does.
@@ -64,16 +45,8 @@ MAX_IN_UNSCHEDULABLE = 300.0
 # Longer than any clock runs, and a number that can be rounded.
 _FOR_EVER = 1e15
 
-# Of many gangs that wait for room, so many come back in the same second; but none later than this.
-_GANGS_PER_SECOND, _MOST_SPREAD_SECONDS = 64, 8
-
-
-def _hold_nothing(key: GroupKey, scheduler: str) -> Held:
-    return None
-
-
-def _ignore(error: BaseException) -> None:
-    pass
+# Of many gangs that wait for room, so many come back in the same second.
+_GANGS_PER_SECOND = 64
 
 
 class Queue:
@@ -84,24 +57,6 @@ class Queue:
     waits until the gang returns.
     """
 
-    __slots__ = (
-        "_admit",
-        "_admit_group",
-        "_arrivals",
-        "_flushed",
-        "_gangs",
-        "_group_of",
-        "_groups",
-        "_helpful",
-        "_in_flight",
-        "_incoming_members",
-        "_listeners",
-        "_places",
-        "_waker",
-        "backoff",
-        "incoming_entities",
-    )
-
     def __init__(  # noqa: PLR0913 - each is a rule of its own, given by name
         self,
         *,
@@ -109,11 +64,11 @@ class Queue:
         admit: Admit,
         wakeups: Wakeups,
         backoff: Backoff,
-        groups: KnownGroups | None = None,
-        admit_group: AdmitGroup = _hold_nothing,
-        observer: Observer = UNOBSERVED,
-        on_broken_order: Callable[[BaseException], None] = _ignore,
-        can_be_held_back: Callable[[Pod], bool] | None = None,
+        groups: KnownGroups,
+        admit_group: AdmitGroup,
+        observer: Observer,
+        on_broken_order: Callable[[BaseException], None],
+        can_be_held_back: Callable[[Pod], bool] | None,
     ) -> None:
         """Makes an empty queue.
 
@@ -128,7 +83,7 @@ class Queue:
         self._incoming_members: Counter[tuple[str, str]] = Counter()
         self._admit = admit
         self._admit_group = admit_group
-        self._groups = groups or KnownGroups()
+        self._groups = groups
         self._listeners = Listeners(wakeups, observer)
         self._places = Places(
             sort_key, MAX_IN_UNSCHEDULABLE, self._listeners, on_broken_order, can_be_held_back
@@ -158,7 +113,7 @@ class Queue:
     def get(self, uid: str) -> Entity | None:
         """Returns the waiting pod of this uid."""
         entity = self._find(uid)
-        if entity is None or entity.place is IN_FLIGHT:
+        if entity is None or entity.place == "in flight":
             return None
         return entity.find(uid)
 
@@ -167,10 +122,6 @@ class Queue:
         """Returns the popped pods that are not done, in the order of their pop."""
         return tuple(pod for entity in self._in_flight for pod in entity.everyone)
 
-    def is_queued(self, key: GroupKey) -> bool:
-        """Whether pods of a group wait or are in flight."""
-        return key in self._gangs
-
     def sizes(self) -> dict[str, int]:
         """Counts waiting pods by the queues of kube-scheduler's metrics."""
         sizes = self._places.sizes()
@@ -178,9 +129,9 @@ class Queue:
             sizes["incomplete"] = sizes["pending"] = 0
             for gang in self._gangs.values():
                 sizes["pending"] += len(gang.late)
-                if gang.place is INCOMPLETE:
+                if gang.place == "incomplete":
                     sizes["incomplete"] += len(gang.members)
-                elif gang.place is not IN_FLIGHT:
+                elif gang.place != "in flight":
                     # As an entity it is counted once.
                     sizes[_QUEUES[gang.place]] += len(gang.members) - 1
         return sizes
@@ -213,7 +164,7 @@ class Queue:
     def count_remembered(self) -> Counter[str]:
         """Counts events that are kept for entities in flight, by event, and these entities."""
         counts = Counter(each.event.label for each in self._in_flight.remembered)
-        counts[POD_POPPED] = len(self._in_flight)
+        counts[object_events.POD_POPPED] = len(self._in_flight)
         return counts
 
     # Pods come, change and go
@@ -222,7 +173,7 @@ class Queue:
         """Adds a new pod; it replaces an older pod of the same name."""
         known = self._find(pod.uid)
         if known is None:
-            self._enter(pod, UNSCHEDULED_POD_ADD.label, now)
+            self._enter(pod, object_events.UNSCHEDULED_POD_ADD.label, now)
         else:
             self.update(known.find(pod.uid).pod, pod, now)
 
@@ -230,7 +181,7 @@ class Queue:
         """Takes in a change of a pod without a node; an unknown pod is added."""
         entity = self._find(new.uid)
         if entity is None:
-            self._enter(new, UNSCHEDULED_POD_UPDATE.label, now)
+            self._enter(new, object_events.UNSCHEDULED_POD_UPDATE.label, now)
         elif self._groups.key_of(new) != self._group_of.get(new.uid):
             # It names another group than before.
             self.delete(old)
@@ -238,8 +189,8 @@ class Queue:
             self.add(new, now)
         elif isinstance(entity, Gang):
             self._update_member(entity, old, new, now)
-        elif entity.place is IN_FLIGHT:
-            for event in pod_events(old, new, assigned=False):
+        elif entity.place == "in flight":
+            for event in object_events.pod_events(old, new, assigned=False):
                 self._in_flight.record(self._listeners.identify(event, old, new))
         else:
             before = self._places.unschedulable.companions(new.uid)
@@ -255,19 +206,10 @@ class Queue:
         if isinstance(entity, Gang):
             del self._group_of[pod.uid]
             entity.leave(pod.uid)
-            if not entity.members and entity.place is not IN_FLIGHT:
+            if not entity.members and entity.place != "in flight":
                 self._drop(entity)
-        elif entity is not None and entity.place is not IN_FLIGHT:
+        elif entity is not None and entity.place != "in flight":
             self._take(entity)
-
-    def part(self, uid: str, now: float) -> None:
-        """Separates a pod from its companions: their failures do not stand for it any more."""
-        queued = self._places.get(uid)
-        before = self._places.unschedulable.companions(uid)
-        if queued is not None and before is not None:
-            queued.alike = None
-            self._places.move(queued, queued.place)
-            self._waker.make_up_for(queued, before, now)
 
     def _find(self, key: EntityKey) -> Entity | None:
         """Returns the entity of a pod, by its uid, or of a group."""
@@ -290,10 +232,10 @@ class Queue:
         """Wakes an unschedulable pod if a change of the pod itself may help it."""
         if queued.place not in UNSCHEDULABLE_PLACES:
             return False
-        for event in pod_events(old, queued.pod, assigned=False):
+        for event in object_events.pod_events(old, queued.pod, assigned=False):
             queue_event = self._listeners.identify(event, old, queued.pod)
             answer = self._listeners.answer(queued, queue_event)
-            if answer is not STAY:
+            if answer != "stay":
                 self._move_by(queued, answer, event.label, now)
             if queued.place not in UNSCHEDULABLE_PLACES:
                 return True
@@ -308,7 +250,7 @@ class Queue:
         gang, group = self._gangs.get(key), self._groups.get(key)
         if gang is None:
             self._begin_gang(key, (member,), label, now)
-        elif gang.place is IN_FLIGHT:
+        elif gang.place == "in flight":
             gang.late[pod.uid] = member
         else:
             gang.join(member)
@@ -316,7 +258,7 @@ class Queue:
                 return
             if group.priority_beside(pod) > gang.pod.priority and gang.lead(group, pod):
                 self._places.refresh(gang)
-            if gang.place is GATED:
+            if gang.place == "gated":
                 self._make_active(gang, label, now)
             else:
                 self._is_admitted(gang, label, (pod,))
@@ -329,7 +271,7 @@ class Queue:
         self._gangs[key] = gang
         group = self._groups.get(key)
         if group is None:
-            self._places.move(gang, INCOMPLETE)
+            self._places.move(gang, "incomplete")
         else:
             self._choose_lead(gang, group)
             self._make_active(gang, label, now)
@@ -351,40 +293,40 @@ class Queue:
     def _update_member(self, gang: Gang, old: Pod, new: Pod, now: float) -> None:
         member = gang.find(new.uid)
         member.pod = new
-        if gang.place in (IN_FLIGHT, INCOMPLETE):
+        if gang.place in ("in flight", "incomplete"):
             return
-        events = pod_events(old, new, assigned=False)
-        if UNSCHEDULED_POD_UPDATE not in events:
+        events = object_events.pod_events(old, new, assigned=False)
+        if object_events.UNSCHEDULED_POD_UPDATE not in events:
             # It asks for something else now.
             gang.refused_at = None
-        if gang.place is not GATED:
-            self._is_admitted(gang, UNSCHEDULED_POD_UPDATE.label, (new,))
+        if gang.place != "gated":
+            self._is_admitted(gang, object_events.UNSCHEDULED_POD_UPDATE.label, (new,))
         elif gang.gated_pod is not None and gang.gated_pod.uid == new.uid:
             gang.gated_pod = new
             heard = (self._listeners.identify(event, old, new) for event in events)
-            if any(self._listeners.answer(gang, each) is not STAY for each in heard):
-                self._make_active(gang, UNSCHEDULED_POD_UPDATE.label, now)
-            if gang.place is GATED:
+            if any(self._listeners.answer(gang, each) != "stay" for each in heard):
+                self._make_active(gang, object_events.UNSCHEDULED_POD_UPDATE.label, now)
+            if gang.place == "gated":
                 self._places.refresh(gang)
 
     def put_group(self, before: PodGroup | None, group: PodGroup, now: float) -> None:
         """Takes in a new or changed group."""
         gang = self._gangs.get(group.group_key)
-        if gang is None or gang.place is IN_FLIGHT:
+        if gang is None or gang.place == "in flight":
             return
-        if gang.place is INCOMPLETE:
-            self._begin_again(gang, UNSCHEDULED_POD_ADD.label, now)
+        if gang.place == "incomplete":
+            self._begin_again(gang, object_events.UNSCHEDULED_POD_ADD.label, now)
             return
         if before is None or not group.asks_as(before):
             gang.refused_at = None
         if self._choose_lead(gang, group):
             self._places.refresh(gang)
-        self.look_again(group.group_key, GROUP_CHANGE, now)
+        self.look_again(group.group_key, object_events.GROUP_CHANGE, now)
 
     def remove_group(self, key: GroupKey, now: float) -> None:
         """Removes a group: its pods wait until it exists again."""
         gang = self._gangs.get(key)
-        if gang is not None and gang.place is not IN_FLIGHT:
+        if gang is not None and gang.place != "in flight":
             self._begin_again(gang, "", now)
 
     # Attempts
@@ -395,15 +337,15 @@ class Queue:
             self.flush(now)
         if self._waker.followed:
             self._waker.send_followers(now)
-        queued = self._places.pop(ACTIVE)
+        queued = self._places.pop("active")
         if queued is None and self.backoff.pops_early:
-            queued = self._places.pop(BACKOFF)
+            queued = self._places.pop("backoff")
             if queued is not None:
-                self._count(queued, ACTIVE, POP_FROM_BACKOFF)
+                self._count(queued, "active", object_events.POP_FROM_BACKOFF)
         if queued is None:
             return None
         queued.start()
-        queued.place = IN_FLIGHT
+        queued.place = "in flight"
         self._in_flight.start(queued)
         self._waker.end(queued)
         return queued
@@ -444,7 +386,10 @@ class Queue:
                 queued.refused_at = self._helpful
                 queued.expiry += self._spread(queued)
         self._move_by(
-            queued, self._listeners.answer_missed(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now
+            queued,
+            self._listeners.answer_missed(queued, missed),
+            object_events.SCHEDULE_ATTEMPT_FAILURE,
+            now,
         )
         if queued.alike is not None:
             self._waker.note_failed(queued)
@@ -459,7 +404,7 @@ class Queue:
             if isinstance(queued, Gang):
                 queued.unschedulable_count = queued.consecutive_errors = 0
                 queued.expiry, queued.refused_at = NEVER_FAILED, None
-            self._make_active(queued, SCHEDULE_ATTEMPT_FAILURE, now)
+            self._make_active(queued, object_events.SCHEDULE_ATTEMPT_FAILURE, now)
 
     def _is_here_to_stay(self, queued: Entity, pod: Pod | None, now: float) -> bool:
         """Brings what was in flight up to date; returns whether it goes on waiting."""
@@ -486,19 +431,18 @@ class Queue:
             return
         member.note_failure(attempt)
         is_alone = key not in self._gangs
-        self._join(member, key, UNSCHEDULED_POD_ADD.label, now)
+        self._join(member, key, object_events.UNSCHEDULED_POD_ADD.label, now)
         gang = self._gangs[key]
-        if is_alone and gang.place is not INCOMPLETE:
+        if is_alone and gang.place != "incomplete":
             # What failed after the decision is made good first: it keeps its place in line.
             gang.consecutive_errors = member.consecutive_errors
             gang.expiry = self.backoff.expiry(now, gang.failures)
-            if gang.backs_off(now) and gang.place is ACTIVE:
-                self._move(gang, ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+            if gang.backs_off(now) and gang.place == "active":
+                self._move(gang, "error backoff", object_events.SCHEDULE_ATTEMPT_FAILURE)
 
     def _spread(self, gang: Gang) -> int:
         """Returns by how many seconds a gang comes back later, so that not all come at once."""
-        seconds = min(_MOST_SPREAD_SECONDS, 1 + len(self._gangs) // _GANGS_PER_SECOND)
-        return gang.arrival % seconds
+        return gang.arrival % (1 + len(self._gangs) // _GANGS_PER_SECOND)
 
     def hold_back(self, yes: bool) -> None:
         """Stops popping the pods that can be held back, or pops them again."""
@@ -515,7 +459,7 @@ class Queue:
         concerns: Concerns | None = None,
     ) -> None:
         """Wakes pods that the event may help, as the plugins that rejected them judge it."""
-        if event is not ASSIGNED_POD_ADD:
+        if event is not object_events.ASSIGNED_POD_ADD:
             self._helpful += 1
         if not self._in_flight and not self._places.unschedulable.filed:
             # Most of what happens is that a pod is placed while nothing waits.
@@ -530,28 +474,30 @@ class Queue:
         One in flight is tried again on return.
         """
         queued = self._find(key)
-        if queued is None or queued.place is ACTIVE:
+        if queued is None or queued.place == "active":
             return
-        if queued.place is IN_FLIGHT:
-            self._in_flight.record(self._listeners.identify(FORCE_ACTIVATE, None, queued.pod))
+        if queued.place == "in flight":
+            self._in_flight.record(
+                self._listeners.identify(object_events.FORCE_ACTIVATE, None, queued.pod)
+            )
         else:
-            self._make_active(queued, FORCE_ACTIVATE.label, now)
+            self._make_active(queued, object_events.FORCE_ACTIVATE.label, now)
 
     def look_again(self, key: EntityKey, label: str, now: float) -> None:
         """Checks whether what is gated may be tried, because what held it back may be over."""
         queued = self._find(key)
-        if queued is not None and queued.place is GATED:
+        if queued is not None and queued.place == "gated":
             self._make_active(queued, label, now)
 
     def retry(self, uid: str, now: float) -> None:
         """Tries a pod again after a backoff, because an action to help it has failed."""
         queued = self._places.get(uid)
-        if queued is None or queued.place is not UNSCHEDULABLE:
+        if queued is None or queued.place != "unschedulable":
             return
-        if self._is_admitted(queued, SCHEDULE_ATTEMPT_FAILURE):
+        if self._is_admitted(queued, object_events.SCHEDULE_ATTEMPT_FAILURE):
             queued.consecutive_errors += 1
             queued.expiry = self.backoff.expiry(now, queued.failures)
-            self._move(queued, ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+            self._move(queued, "error backoff", object_events.SCHEDULE_ATTEMPT_FAILURE)
 
     def flush(self, now: float) -> None:
         """Makes active what has ended its backoff, and wakes what has waited too long."""
@@ -565,16 +511,18 @@ class Queue:
                 # It would be refused again. To leave it alone costs others nothing.
                 seconds = self.backoff.seconds(queued.failures, len(queued.members))
                 queued.expiry = floor(now + seconds) + self._spread(queued)
-                places.move(queued, ERROR_BACKOFF)
+                places.move(queued, "error backoff")
             else:
-                self._make_active(queued, BACKOFF_COMPLETE, now)
+                self._make_active(queued, object_events.BACKOFF_COMPLETE, now)
         has_overdue = False
         while queued := places.unschedulable.next_overdue(now):
             has_overdue = True
             queued.flushed, queued.was_flushed = now, True
-            self._move_by(queued, AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
+            self._move_by(queued, "after backoff", object_events.UNSCHEDULABLE_TIMEOUT.label, now)
         if has_overdue:
-            self._in_flight.record(self._listeners.identify(UNSCHEDULABLE_TIMEOUT, None, None))
+            self._in_flight.record(
+                self._listeners.identify(object_events.UNSCHEDULABLE_TIMEOUT, None, None)
+            )
         places.due = places.find_due()
 
     def _is_hopeless(self, gang: Gang, now: float) -> bool:
@@ -590,8 +538,8 @@ class Queue:
         """Returns the earliest time at which `flush` or `pop` has work to do; None if never."""
         is_ready = self._places.is_ready
         if (
-            is_ready(ACTIVE)
-            or (self.backoff.pops_early and is_ready(BACKOFF))
+            is_ready("active")
+            or (self.backoff.pops_early and is_ready("backoff"))
             or self._waker.followed
         ):
             return now
@@ -601,12 +549,12 @@ class Queue:
     # Moves
 
     def _move_by(self, queued: Entity, answer: WakeAnswer, label: str, now: float) -> None:
-        if answer is STAY:
-            self._move(queued, UNSCHEDULABLE, label)
-        elif answer is AFTER_BACKOFF and queued.backs_off(now):
+        if answer == "stay":
+            self._move(queued, "unschedulable", label)
+        elif answer == "after backoff" and queued.backs_off(now):
             if not self.backoff.pops_early or self._is_admitted(queued, label):
                 early = queued.waking_plugins and not queued.is_costly
-                self._move(queued, BACKOFF if early else ERROR_BACKOFF, label)
+                self._move(queued, "backoff" if early else "error backoff", label)
         else:
             self._make_active(queued, label, now)
 
@@ -616,7 +564,7 @@ class Queue:
         if asked or self._is_admitted(queued, label):
             if queued.initial_attempt is None:
                 queued.initial_attempt = now
-            self._move(queued, ACTIVE, label)
+            self._move(queued, "active", label)
 
     def _is_admitted(self, queued: Entity, label: str, pods: Iterable[Pod] | None = None) -> bool:
         """Whether the entity may be queued; one that may not is gated.
@@ -634,7 +582,7 @@ class Queue:
         gated_by, queued.refusal = answer
         is_held = pod is None
         stays = (
-            queued.place is GATED
+            queued.place == "gated"
             and not queued.was_flushed
             and (queued.gated_by, queued.is_held) == (gated_by, is_held)
             and (is_held or pod is queued.asked)
@@ -643,16 +591,16 @@ class Queue:
         if stays:
             # A pod with several victims hears of each: it stays where it is.
             if isinstance(queued, Gang):
-                self._incoming_members[QUEUES[GATED], label] += 1
+                self._incoming_members[QUEUES["gated"], label] += 1
             else:
-                self._count(queued, GATED, label)
+                self._count(queued, "gated", label)
             return False
         if isinstance(queued, Gang):
             queued.gated_pod = pod
         if not is_held:
             queued.rejectors |= {gated_by}
         queued.was_flushed = False
-        self._move(queued, GATED, label)
+        self._move(queued, "gated", label)
         return False
 
     def _ask_about_gang(self, gang: Gang, pods: Iterable[Pod]) -> tuple[Held, Pod | None]:
@@ -687,7 +635,7 @@ class Queue:
         """Raises AssertionError unless each pod is in exactly one place."""
         self._places.check()
         for queued in self._in_flight:
-            assert queued.place is IN_FLIGHT, f"{queued.key} is in flight, not {queued.place}"
+            assert queued.place == "in flight", f"{queued.key} is in flight, not {queued.place}"
             assert queued.key not in self._places, f"{queued.key} is in flight and waits"
         for key in self._waker.check():
             sent = self._places.get(key)
@@ -695,10 +643,10 @@ class Queue:
             assert sent.place not in UNSCHEDULABLE_PLACES, f"{key} is not tried for others"
         for group, gang in self._gangs.items():
             assert self._places.get(group) or self._in_flight.get(group), f"{group} is nowhere"
-            assert gang.members or gang.place is IN_FLIGHT, f"{group} waits without members"
+            assert gang.members or gang.place == "in flight", f"{group} waits without members"
         found = {uid: key for key, gang in self._gangs.items() for uid in gang.members | gang.late}
         assert found == self._group_of, "a pod is not where its group is"
 
 
 # What the gauges of metrics call the places of gangs.
-_QUEUES = {**QUEUES, GATED: "gated"}
+_QUEUES = {**QUEUES, "gated": "gated"}

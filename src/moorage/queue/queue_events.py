@@ -4,35 +4,27 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Container, Hashable, Iterator, Mapping
-from enum import Enum, auto
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
+from moorage.documents.errors import STOPPED
 from moorage.framework.observe import Observer
-from moorage.framework.plugin_fence import STOPPED, expect
+from moorage.framework.plugin_fence import expect
 from moorage.framework.wakeups import Action, ClusterEvent, Reads, Resource, Wakeup, on
 from moorage.objects.pod import Pod
 
-from .entity import NOWHERE, Entity, EntityKey, Gang
+from .entity import Entity, EntityKey, Gang
 
 Wakeups = Mapping[str, Mapping[str, tuple[Wakeup, ...]]]
 #: By profile, each plugin that listens to an event, and what it has registered for it.
 Heard = Mapping[str, Mapping[str, tuple[Wakeup, ...]]]
 
 
-class WakeAnswer(Enum):
-    """What an event means for a waiting pod."""
-
-    STAY = auto()
-    AFTER_BACKOFF = auto()
-    AT_ONCE = auto()
-
-
-# Looked up once, because that takes long for an enum, and every event asks.
-STAY, AFTER_BACKOFF, AT_ONCE = WakeAnswer.STAY, WakeAnswer.AFTER_BACKOFF, WakeAnswer.AT_ONCE
+#: What an event means for a waiting pod.
+WakeAnswer = Literal["stay", "after backoff", "at once"]
 
 
 class QueueEvent(msgspec.Struct, frozen=True, eq=False):
@@ -61,8 +53,6 @@ class QueueEvent(msgspec.Struct, frozen=True, eq=False):
 
 class Listeners:
     """The registrations of all profiles."""
-
-    __slots__ = ("_heard", "_observer", "_readers", "_wakeups")
 
     def __init__(self, wakeups: Wakeups, observer: Observer) -> None:
         self._wakeups = {
@@ -105,30 +95,30 @@ class Listeners:
     def answer(self, queued: Entity, queue_event: QueueEvent) -> WakeAnswer:
         """Whether the entity is worth another try, as the plugins that rejected it judge."""
         if queue_event.event.is_wildcard:
-            return AFTER_BACKOFF if queue_event.names(queued.pod) else STAY
+            return "after backoff" if queue_event.names(queued.pod) else "stay"
         heard = queue_event.heard.get(queued.pod.spec.scheduler_name)
         if heard is None:
-            return STAY
+            return "stay"
         if queued.is_costly:
             # What plugins say of such a pod may take as long as trying it, which waits its time.
-            return STAY if heard.keys().isdisjoint(queued.waking_plugins) else AFTER_BACKOFF
+            return "stay" if heard.keys().isdisjoint(queued.waking_plugins) else "after backoff"
         pod = queued.asked
         if queued.pending and self._any_agrees(queued.pending, heard, pod, queue_event):
-            return AT_ONCE
+            return "at once"
         if self._any_agrees(queued.rejectors, heard, pod, queue_event):
-            return AFTER_BACKOFF
-        return STAY
+            return "after backoff"
+        return "stay"
 
     def answer_missed(self, queued: Entity, missed: tuple[QueueEvent, ...] | None) -> WakeAnswer:
         """Returns what the events that a failed pod missed mean for it."""
         if missed is None or not queued.waking_plugins:
-            return AFTER_BACKOFF
-        best = STAY
+            return "after backoff"
+        best: WakeAnswer = "stay"
         for queue_event in missed:
             answer = self.answer(queued, queue_event)
-            if answer is AT_ONCE:
+            if answer == "at once":
                 return answer
-            if answer is AFTER_BACKOFF:
+            if answer == "after backoff":
                 best = answer
                 if not queued.pending:
                     break
@@ -207,8 +197,6 @@ def _add_taints(registered: tuple[Wakeup, ...]) -> tuple[Wakeup, ...]:
 class InFlight:
     """Remembers events for as long as an entity that was popped before them is in flight."""
 
-    __slots__ = ("_dropped", "_events", "_started")
-
     def __init__(self) -> None:
         #: With how much had happened before: in the order of their pop.
         self._started: OrderedDict[EntityKey, tuple[Entity, int]] = OrderedDict()
@@ -246,7 +234,7 @@ class InFlight:
         ended = self._started.pop(key, None)
         if ended is None:
             return None
-        ended[0].place = NOWHERE
+        ended[0].place = "nowhere"
         if not self._events:
             return ()
         missed = tuple(islice(self._events, ended[1] - self._dropped, None))

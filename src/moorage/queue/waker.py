@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 
 from moorage.objects.pod import Pod
 
-from .companions import Companions, LikePods
-from .entity import UNSCHEDULABLE, UNSCHEDULABLE_PLACES, Entity, EntityKey
-from .queue_events import AFTER_BACKOFF, STAY, Listeners, QueueEvent, WakeAnswer
-from .unschedulable import UnschedulableEntities
+from .entity import UNSCHEDULABLE_PLACES, Entity, EntityKey
+from .queue_events import Listeners, QueueEvent, WakeAnswer
+from .unschedulable import Companions, LikePods, UnschedulableEntities
 
 #: Whether a wake-up concerns a pod.
 Concerns = Callable[[Pod], bool]
@@ -22,8 +21,6 @@ class Waker:
     waits among the same pods again, that decides for all of them. If it ends in any other way (it
     is placed, changed or deleted), another one follows.
     """
-
-    __slots__ = ("_listeners", "_move", "_sent", "_unschedulable", "followed")
 
     def __init__(
         self,
@@ -43,48 +40,29 @@ class Waker:
     def wake(self, event: QueueEvent, now: float, concerns: Concerns | None) -> None:
         """Wakes pods that an event may help, as the plugins that rejected them judge it."""
         for found in self._unschedulable.find(event):
-            if isinstance(found, LikePods):
-                self._wake_alike(found, event, now, concerns)
-            elif concerns is not None or not self._wake_one(found, event, now):
-                for like_pods in list(found.members):
-                    self._wake_alike(like_pods, event, now, concerns)
-
-    def _wake_one(self, companions: Companions, event: QueueEvent, now: float) -> bool:
-        """Wakes one of some companions if that is enough; returns whether it is."""
-        first = companions.first(now)
-        if first is None or event.is_about(companions):
-            return False
-        if companions.is_represented:
-            return True
-        answer = self._listeners.answer(first, event)
-        if answer is AFTER_BACKOFF:
-            self._send_one(companions, event.event.label, now)
-            return True
-        return answer is STAY and not companions.span_templates
+            self._wake_alike(found, event, now, concerns)
 
     def _wake_alike(
         self, like_pods: LikePods, event: QueueEvent, now: float, concerns: Concerns | None
     ) -> None:
         """Wakes identical pods if the event may help them: one is asked for all."""
-        label, companions = event.event.label, like_pods.companions
+        label = event.event.label
         meant: Iterable[Entity] = like_pods
         if concerns is not None:
             meant = (each for each in meant if concerns(each.pod))
         if event.is_about(like_pods):
             answers = [(each, self._listeners.answer(each, event)) for each in meant]
         else:
-            answer = self._listeners.answer(next(iter(like_pods)), event) if like_pods else STAY
-            if (
-                companions is not None
-                and answer is AFTER_BACKOFF
-                and concerns is None
-                and not companions.span_templates
-            ):
+            companions = like_pods if isinstance(like_pods, Companions) else None
+            if companions is not None and companions.is_represented and concerns is None:
+                return
+            answer = self._listeners.answer(next(iter(like_pods)), event) if like_pods else "stay"
+            if companions is not None and answer == "after backoff" and concerns is None:
                 self._send_one(companions, label, now)
                 return
-            answers = [] if answer is STAY else [(each, answer) for each in meant]
+            answers = [] if answer == "stay" else [(each, answer) for each in meant]
         for each, answer in answers:
-            if answer is not STAY:
+            if answer != "stay":
                 self._move(each, answer, label, now)
 
     def _send_one(self, companions: Companions, label: str, now: float) -> None:
@@ -93,7 +71,7 @@ class Waker:
             queued = companions.first(now)
             if queued is None:
                 return
-            self._move(queued, AFTER_BACKOFF, label, now)
+            self._move(queued, "after backoff", label, now)
             if queued.place not in UNSCHEDULABLE_PLACES:
                 companions.is_represented, companions.label = True, label
                 self._sent[queued.key] = companions
@@ -119,11 +97,11 @@ class Waker:
 
     def make_up_for(self, queued: Entity, before: Companions | None, now: float) -> None:
         """Wakes a pod that left its companions while one of them is tried for all."""
-        if before is None or queued.place is not UNSCHEDULABLE:
+        if before is None or queued.place != "unschedulable":
             return
         is_tried = before.is_represented or before in self.followed.values()
         if is_tried and self._unschedulable.companions(queued.key) is not before:
-            self._move(queued, AFTER_BACKOFF, before.label, now)
+            self._move(queued, "after backoff", before.label, now)
 
     def check(self) -> Iterable[EntityKey]:
         """Returns the representatives; raises AssertionError if they are not known as such."""

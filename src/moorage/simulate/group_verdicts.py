@@ -153,7 +153,7 @@ def _compare_placements(
 
 def _compare_decision(step: RecordedStep, decision: GroupDecision) -> Iterator[Comparison]:
     status = decision.status
-    yield "status", step.status, status.code.value
+    yield "status", step.status, status.code
     yield "message", step.message or "", status.message
     condition = decision.condition()
     recorded = step.condition

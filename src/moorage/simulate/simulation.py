@@ -25,7 +25,7 @@ from moorage.engine.diagnosis import UNSCHEDULABLE
 from moorage.engine.events import ExtenderAnswered
 from moorage.objects.kinds import Object
 from moorage.objects.pod import Pod
-from moorage.queue.entity import Entity, Place
+from moorage.queue.entity import Entity
 from moorage.world import ClaimedVolume, Scene, World
 
 from .place_study import PlaceStudy, study_places
@@ -184,7 +184,7 @@ class Run:
         if pod.terminating:
             return PendingPod(pod, TERMINATING, "the pod is being deleted", 0)
         attempts = self._attempts.get(pod.uid, 0)
-        if queued is not None and queued.place is Place.GATED:
+        if queued is not None and queued.place == "gated":
             return PendingPod(pod, GATED, _gate(queued), attempts)
         reason, message = self._messages[pod.uid]
         return PendingPod(pod, reason, message, attempts)
@@ -251,7 +251,7 @@ class Run:
     def _all_failed(self) -> bool:
         queue = self.engine.queue
         return all(each.pod.uid in self._failed for each in queue.in_flight) and all(
-            each.pod.uid in self._failed for each in queue if each.place is not Place.GATED
+            each.pod.uid in self._failed for each in queue if each.place != "gated"
         )
 
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 import msgspec
 
 from moorage.cluster import Cluster
-from moorage.cluster.kept_room import KeptRoom
 from moorage.objects.decode import from_builtins
 from moorage.objects.meta import Condition, OwnerReference
 from moorage.objects.pod import Pod
@@ -61,7 +60,6 @@ def _of_node(name: str) -> Iterator[Change]:
     late = pod("late", node=name, labels={"app": "late"}, cpu=1)
     yield lambda cluster: _discard(cluster.put_pod(late))
     yield lambda cluster: cluster.nominate(pod("nominated", cpu=1), name)
-    yield lambda cluster: cluster.keep_room(KeptRoom(("late", "late"), 9, False, (name,)))
     made = _made("ResourceSlice", name, nodeName=name, devices=[{"name": "late"}], **_SLICE)
     yield lambda cluster: _discard(cluster.put_device(made))
     driver = {"name": "late", "nodeID": name, "allocatable": {"count": 1}}

@@ -228,7 +228,7 @@ def _keys_with(text: str, pods: Iterable[Pod]) -> list[str]:
 def _describe_queued(queued: Entity) -> PodDetail:
     return PodDetail(
         queued.pod.key,
-        queued.place.value,
+        queued.place,
         message=describe_wait(queued),
         rejected_by=sorted(queued.waking_plugins),
         attempts=queued.attempts,

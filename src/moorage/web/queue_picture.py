@@ -23,7 +23,7 @@ SLICE = 2_000
 # message stays small, however many pods come at once.
 MOST_PUT = 5_000
 
-_FAILED = frozenset({*BACKING_OFF, Place.UNSCHEDULABLE})
+_FAILED = frozenset({*BACKING_OFF, "unschedulable"})
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class WaitingPods:
             yield _part(some, [])
 
     def _look(self, queued: Entity, put: list[_Shown], at: float) -> None:
-        if queued.place is Place.NOWHERE:
+        if queued.place == "nowhere":
             return
         before = self._shown.get(queued.pod.uid)
         nominated = self._nominations.node_of(queued.pod)
@@ -152,7 +152,7 @@ def _last_message(queued: Entity) -> str:
 
 def _is_unchanged(shown: _Shown, queued: Entity, nominated: str) -> bool:
     return (
-        shown.place is queued.place
+        shown.place == queued.place
         and shown.attempts == queued.attempts
         and shown.message == _last_message(queued)
         and shown.refusal is queued.refusal
@@ -170,7 +170,7 @@ def _part(shown: Iterable[_Shown], gone: list[int]) -> QueuePart:
         (
             each.number,
             each.key,
-            each.place.value,
+            each.place,
             each.attempts,
             number(each.reason),
             number(each.owner),

@@ -122,14 +122,6 @@ class ResourceClaims:
     def __iter__(self) -> Iterator[ResourceClaim]:
         return iter(self._known.values())
 
-    def held(self) -> Iterator[Allocation]:
-        """Yields all allocations, seen and decided."""
-        for claim in self._known.values():
-            if claim.allocation is not None:
-                yield claim.allocation
-        for pending in self.pending.values():
-            yield pending.allocation
-
 
 class ClaimsWriter(ResourceClaims):
     """The claims with the methods that change them, which only the cluster calls."""

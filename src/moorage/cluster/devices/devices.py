@@ -6,23 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from moorage.cel import compile_device_expression
 from moorage.cluster.changes import EVERYWHERE, Change
-from moorage.objects.device import DeviceClass, ResourceSlice
-from moorage.objects.device_taint_rule import DeviceTaintRule, TaintSelector
+from moorage.objects.device import DeviceClass, DeviceTaintRule, ResourceSlice, TaintSelector
 from moorage.objects.resource_claim import Allocation, DeviceObject, ResourceClaim
 
 from .claims import ClaimsWriter, Decision, ResourceClaims
 from .device_classes import DeviceClasses
 from .device_use import DeviceUse
 from .groups import MatchNodes, RowGroups
-from .pools import Pool, PoolKey
-from .slice_reading import DEFAULT_READING, SliceReading
+from .pools import DEFAULT_READING, Pool, PoolKey, SliceReading
 from .taint_rules import TaintRules
 
 Note = Callable[[int, Change], None]
-
-# Longer expressions of classes are compiled only when a decision needs them, because few compiled
-# expressions are kept.
-_LONGEST_AHEAD = 1_000
 
 
 class KnownDevices:
@@ -276,7 +270,7 @@ class Devices(DeviceDecisions):
 def _compile_selectors(item: DeviceClass) -> None:
     """Compiles the expressions of a class, so that the first decision need not wait for it."""
     for each in item.selectors:
-        if each.cel is not None and len(each.cel.expression) <= _LONGEST_AHEAD:
+        if each.cel is not None:
             compile_device_expression(each.cel.expression)
 
 

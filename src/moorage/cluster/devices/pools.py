@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 from itertools import repeat
@@ -10,8 +11,23 @@ from itertools import repeat
 from moorage.objects.device import NodeChoice, ResourceSlice, SliceDevice, choose_nodes
 
 from .models import CounterName, DeviceModel, DevicePlace, Models, PoolShape
-from .slice_reading import SliceReading
 from .taint_rules import TaintRules
+
+
+@dataclass(frozen=True, slots=True)
+class SliceReading:
+    """What counts of slices, and what is added to them."""
+
+    #: Whether DeviceTaintRules put taints on devices.
+    follows_taint_rules: bool = False
+    #: Whether every node sees the slices that have counters, whichever node they are for.
+    shows_counters_to_all: bool = True
+    #: Whether slices count although their devices have compatibility groups.
+    ignores_compatibility_groups: bool = True
+
+
+DEFAULT_READING = SliceReading()
+
 
 #: The driver and the name of a pool.
 PoolKey = tuple[str, str]

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from weakref import WeakValueDictionary
 
-from moorage.objects.device import REPELLING, DeviceTaint
-from moorage.objects.device_taint_rule import DeviceTaintRule, TaintSelector
+from moorage.objects.device import REPELLING, DeviceTaint, DeviceTaintRule, TaintSelector
 
 
 class RuleTaints:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster.arrays import freeze, grow_to
+from moorage.documents.errors import STOPPED
 from moorage.objects.pod import Pod
 
 from .contract import ExtendedResource
@@ -106,9 +107,7 @@ class Counted:
         try:
             self.resource.add_pod(pod)
             self.figures = _figures(self.resource)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - an author's code must not lose count of a pod
+        except STOPPED as error:  # an author's code must not lose count of a pod
             return {pod.uid: error, **self._recount()}
         self.pods[pod.uid] = pod
         return {}
@@ -121,9 +120,7 @@ class Counted:
         try:
             self.resource.remove_pod(pod)
             self.figures = _figures(self.resource)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - the pod is gone, whatever its author's code says
+        except STOPPED as error:  # the pod is gone, whatever its author's code says
             return {uid: error, **self._recount()}
         return {}
 
@@ -145,9 +142,7 @@ class Counted:
             for last, pod in self.pods.items():  # noqa: B007 - it is told when something is raised
                 fresh.add_pod(pod)
             self.figures = _figures(fresh)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - who was counted once may fail now
+        except STOPPED as error:  # who was counted once may fail now
             return last, error
         self.resource = fresh
         return None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from math import inf
 from pathlib import Path
 from traceback import walk_tb
 from typing import TypeVar
 
-from moorage.documents.errors import MoorageError
+from moorage.documents.errors import STOPPED, MoorageError
 from moorage.objects.custom import CustomKind, CustomObject
 from moorage.objects.node import Node
 
@@ -45,8 +44,8 @@ class Informer:
         #: Every object with the time at which it was last written to, as far as anybody knows.
         self._heard: dict[_Identity, tuple[float, CustomObject]] = {}
         self._old: set[_Identity] = set()
-        #: When to look at which object: at the latest when it may be too old.
-        self._due: list[tuple[float, _Identity]] = []
+        #: Before this time no object becomes too old.
+        self.next_expiry = inf
 
     @property
     def objects(self) -> Iterator[CustomObject]:
@@ -94,13 +93,10 @@ class Informer:
         """Notes that an object was written, whether or not it says anything new."""
         if self._max_age is not None:
             who = _identity(item)
-            if who not in self._heard:
-                heappush(self._due, (now + self._max_age, who))
+            is_news = is_news or who in self._old
+            self._old.discard(who)
             self._heard[who] = now, item
-            if who in self._old:
-                self._old.remove(who)
-                is_news = True
-                heappush(self._due, (now + self._max_age, who))
+            self.next_expiry = min(self.next_expiry, now + self._max_age)
         if is_news:
             self.applied(item)
 
@@ -108,21 +104,15 @@ class Informer:
         """Whether an object, as it was last seen, is too old to count."""
         return _identity(item) in self._old
 
-    @property
-    def next_expiry(self) -> float:
-        """Returns a time before which no object becomes too old."""
-        return self._due[0][0] if self._due else inf
-
     def expire(self, now: float) -> None:
         """Tells the handle about objects that are too old by now."""
         assert self._max_age is not None, "only informers with an age have something due"
-        while self._due and self._due[0][0] <= now:
-            _, who = heappop(self._due)
-            if who not in self._heard or who in self._old:
+        self.next_expiry = inf
+        for who, (heard, item) in list(self._heard.items()):
+            if who in self._old:
                 continue
-            heard, item = self._heard[who]
             if heard + self._max_age > now:
-                heappush(self._due, (heard + self._max_age, who))
+                self.next_expiry = min(self.next_expiry, heard + self._max_age)
                 continue
             self._old.add(who)
             for _, _, expired in self._listeners:
@@ -133,9 +123,7 @@ class Informer:
         about = listener, item.name if isinstance(item, Node) else item.key
         try:
             listener(item)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - one bad object must not stop the others
+        except STOPPED as error:  # one bad object must not stop the others
             text = str(error) if isinstance(error, ValueError) else describe(error)
             title = f"Node {item.name}" if isinstance(item, Node) else item.title
             self._reports.tell(about, f"{title}: {text}")
@@ -241,7 +229,7 @@ def describe(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = f"{name}: {error}"
-    except BaseException:  # noqa: BLE001 - the text of an exception is the plugin's code as well
+    except STOPPED:  # the text of an exception is the plugin's code as well
         return name
     # An event or a status cannot hold half a surrogate pair.
     return text.encode(errors="backslashreplace").decode() + _locate(error)

@@ -8,17 +8,10 @@ from math import inf
 from typing import Any
 
 from moorage.cluster.changes import EVERYWHERE, Change
-from moorage.objects.node import Node
+from moorage.documents.errors import STOPPED
 from moorage.objects.pod import Pod
 
-from .contract import (
-    POOL,
-    ExtendedCache,
-    ExtendedResource,
-    Handle,
-    HandleRegistry,
-    kind_of_change,
-)
+from . import contract
 from .counts import Counted, ExtendedColumns
 from .informers import CustomObjects, Reports, describe
 
@@ -29,21 +22,10 @@ Note = Callable[[int, int], None]
 class ExtendedTable:
     """All resources of one type. Those of an existing node have its row as well."""
 
-    __slots__ = (
-        "_reports",
-        "by_node",
-        "by_row",
-        "change",
-        "columns",
-        "handle",
-        "pool",
-        "resource_type",
-    )
-
     def __init__(
         self,
         resource_type: str,
-        handle: Handle[Any],
+        handle: contract.Handle[Any],
         change: Change,
         capacity: int,
         reports: Reports,
@@ -72,9 +54,7 @@ class ExtendedTable:
             if answer is True or answer is False:
                 return answer
             raise TypeError(f"returned {type(answer).__name__}, expected bool")
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - an author's code must not lose a pod
+        except STOPPED as error:  # an author's code must not lose a pod
             text = f"extended resource {self.resource_type}: {name}: {describe(error)}"
             self._reports.tell((self.resource_type, name), text)
             return otherwise
@@ -102,13 +82,13 @@ class ExtendedView(ABC):
         table = self._tables.get(resource_type)
         return None if table is None else table.columns
 
-    def resource(self, resource_type: str, row: int) -> ExtendedResource | None:
+    def resource(self, resource_type: str, row: int) -> contract.ExtendedResource | None:
         """Returns what a row has, with its pods counted."""
         table = self._tables.get(resource_type)
         counted = None if table is None else table.by_row.get(row)
         return None if counted is None else counted.resource
 
-    def pool(self, resource_type: str) -> ExtendedResource | None:
+    def pool(self, resource_type: str) -> contract.ExtendedResource | None:
         """Returns what the cluster has as a whole, with all placed pods counted, also in a what-if.
 
         A filter that reads it follows pods that would come or go in what it prepares.
@@ -132,7 +112,7 @@ class ExtendedResources(ExtendedView):
 
     def __init__(
         self,
-        handles: HandleRegistry,
+        handles: contract.HandleRegistry,
         rows: Mapping[str, int],
         pods: Sequence[Mapping[str, Pod]],
         note: Note,
@@ -145,7 +125,7 @@ class ExtendedResources(ExtendedView):
         self.reports = Reports()
         self._tables = {
             resource_type: ExtendedTable(
-                resource_type, handle, kind_of_change(at), capacity, self.reports
+                resource_type, handle, contract.kind_of_change(at), capacity, self.reports
             )
             for at, (resource_type, handle) in enumerate(handles)
         }
@@ -162,13 +142,11 @@ class ExtendedResources(ExtendedView):
             informer = self.custom.informer(handle.kinds, handle.max_age)
             try:
                 handle.run(self.cache(resource_type), informer)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
+            except STOPPED as error:
                 problem = f"cannot be started: {describe(error)}"
                 raise RuntimeError(f"extended resource {resource_type}: {problem}") from error
 
-    def cache(self, resource_type: str) -> ExtendedCache[Any]:
+    def cache(self, resource_type: str) -> contract.ExtendedCache[Any]:
         """Returns the cache of a registered type."""
         return _Cache(self, resource_type)
 
@@ -191,14 +169,6 @@ class ExtendedResources(ExtendedView):
             if counted is not None:
                 table.by_row[row] = counted
                 table.columns.put(row, counted.figures)
-
-    def put_node(self, node: Node) -> None:
-        """Takes in a node that came or changed, which handles may follow."""
-        self.custom.put_node(node)
-
-    def remove_node(self, node: Node) -> None:
-        """Takes in that a node is gone, which handles may have followed."""
-        self.custom.remove_node(node)
 
     def leave(self, row: int) -> None:
         """Takes in that a node has lost its pods and is about to lose its row."""
@@ -275,23 +245,23 @@ class ExtendedResources(ExtendedView):
 
     # Resources
 
-    def get(self, resource_type: str, node_name: str) -> ExtendedResource | None:
+    def get(self, resource_type: str, node_name: str) -> contract.ExtendedResource | None:
         table = self._tables[resource_type]
-        counted = table.pool if node_name == POOL else table.by_node.get(node_name)
+        counted = table.pool if node_name == contract.POOL else table.by_node.get(node_name)
         return None if counted is None else counted.resource
 
-    def set(self, resource_type: str, node_name: str, resource: ExtendedResource) -> None:
+    def set(self, resource_type: str, node_name: str, resource: contract.ExtendedResource) -> None:
         table = self._tables[resource_type]
         if not isinstance(node_name, str):
             raise TypeError(f"the name of a node is {type(node_name).__name__}, expected str")
-        before = table.pool if node_name == POOL else table.by_node.get(node_name)
+        before = table.pool if node_name == contract.POOL else table.by_node.get(node_name)
         if before is not None and resource is before.resource:
             resource = before.without_pods()
         counted = Counted(resource)
         missing = [name for name in table.columns.names if name not in counted.figures]
         if missing:
             raise ValueError(f"figures() of {resource_type} lacks {', '.join(missing)}")
-        if node_name == POOL:
+        if node_name == contract.POOL:
             self._set_pool(table, counted)
             return
         table.by_node[node_name] = counted
@@ -322,7 +292,7 @@ class ExtendedResources(ExtendedView):
 
     def remove(self, resource_type: str, node_name: str) -> None:
         table = self._tables[resource_type]
-        if node_name == POOL:
+        if node_name == contract.POOL:
             if table.pool is not None:
                 table.pool = None
                 self._note(EVERYWHERE, table.change)
@@ -333,13 +303,13 @@ class ExtendedResources(ExtendedView):
             table.columns.clear(row)
             self._note(row, table.change)
 
-    def empties(self) -> Iterator[tuple[str, str, ExtendedResource]]:
+    def empties(self) -> Iterator[tuple[str, str, contract.ExtendedResource]]:
         """Yields every resource as it would be without pods, with its type and node."""
         for resource_type, table in self._tables.items():
             for node_name, counted in table.by_node.items():
                 yield resource_type, node_name, counted.empty()
             if table.pool is not None:
-                yield resource_type, POOL, table.pool.empty()
+                yield resource_type, contract.POOL, table.pool.empty()
 
     # Ages
 
@@ -357,17 +327,17 @@ class ExtendedResources(ExtendedView):
         self.custom.expire(now)
 
 
-class _Cache(ExtendedCache[Any]):
+class _Cache(contract.ExtendedCache[Any]):
     """The cache of one type: a key into all of them."""
 
     def __init__(self, resources: ExtendedResources, resource_type: str) -> None:
         self._resources = resources
         self.resource_type = resource_type
 
-    def get(self, node_name: str) -> ExtendedResource | None:
+    def get(self, node_name: str) -> contract.ExtendedResource | None:
         return self._resources.get(self.resource_type, node_name)
 
-    def set(self, node_name: str, resource: ExtendedResource) -> None:
+    def set(self, node_name: str, resource: contract.ExtendedResource) -> None:
         self._resources.set(self.resource_type, node_name, resource)
 
     def remove(self, node_name: str) -> None:
@@ -399,7 +369,7 @@ class ExtendedLayer(ExtendedView):
         changed = self._changed.get(resource_type)
         return super().columns(resource_type) if changed is None else changed[0]
 
-    def resource(self, resource_type: str, row: int) -> ExtendedResource | None:
+    def resource(self, resource_type: str, row: int) -> contract.ExtendedResource | None:
         changed = self._changed.get(resource_type)
         if changed is None or row not in changed[1]:
             return super().resource(resource_type, row)
@@ -433,9 +403,7 @@ class ExtendedLayer(ExtendedView):
         if row not in rows:
             try:
                 rows[row] = live.copy()
-            except KeyboardInterrupt:
-                raise
-            except BaseException:  # noqa: BLE001 - an author's code must not end a search
+            except STOPPED:  # an author's code must not end a search
                 rows[row] = None
                 columns.clear(row)
         return rows[row]
@@ -459,7 +427,7 @@ def extended_figures(resources: ExtendedResources) -> Figures:
 
 def _by_name(table: ExtendedTable) -> Iterator[tuple[str, Counted]]:
     if table.pool is not None:
-        yield POOL, table.pool
+        yield contract.POOL, table.pool
     yield from sorted(table.by_node.items())
 
 

@@ -3,61 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from itertools import chain
 
 from moorage.objects.pod import Pod
 
-from .followed_claims import FollowedClaims
-
-#: The things by which the volumes of a pod are followed; None where these do not cover them all.
+#: The things that stand for the volumes of a pod; None where these do not cover them all.
 Things = tuple[Hashable, ...] | None
 
 
 class NominatedClaims:
-    """The nominated pods that have volumes, by the things that stand for these volumes."""
-
-    __slots__ = ("_find_things", "_followed", "_pods", "_vague")
+    """The nominated pods that have volumes."""
 
     def __init__(self, find_things: Callable[[Pod], Things]) -> None:
         self._find_things = find_things
         self._pods: dict[str, Pod] = {}
-        self._followed = FollowedClaims()
-        #: The uids of pods with a volume that no thing stands for.
-        self._vague: set[str] = set()
+        #: What stands for all their volumes, while that is known.
+        self._things: frozenset[Hashable] | None = None
 
     def put(self, pod: Pod) -> None:
         """Adds a nominated pod."""
         if pod.spec.volumes:
             self._pods[pod.uid] = pod
-            self._read(pod)
+            self.forget()
 
     def drop(self, uid: str) -> None:
         """Removes a pod whose nomination ends."""
         if self._pods.pop(uid, None) is not None:
-            self._followed.forget(uid)
-            self._vague.discard(uid)
+            self.forget()
 
-    def touch(self, thing: Hashable) -> None:
-        """Notes that a thing changes."""
-        self._followed.touch(thing)
-
-    def touch_all(self) -> None:
-        """Notes that any thing may have changed."""
-        self._followed.touch_all()
+    def forget(self) -> None:
+        """Forgets what follows from storage objects, because one of them changes."""
+        self._things = None
 
     def are_shared_by(self, pod: Pod) -> bool:
         """Returns whether a pod may share a volume with a nominated pod."""
         if not self._pods:
             return False
-        for uid in self._followed.take_changed():
-            self._read(self._pods[uid])
-        things = self._find_things(pod)
-        if things is None or self._vague:
-            return True
-        return any(map(self._followed.has, things))
-
-    def _read(self, pod: Pod) -> None:
         things = self._find_things(pod)
         if things is None:
-            self._vague.add(pod.uid)
-        else:
-            self._followed.follow(pod.uid, things)
+            return True
+        if self._things is None:
+            found = [self._find_things(each) for each in self._pods.values()]
+            if None in found:
+                return True
+            self._things = frozenset(chain.from_iterable(each or () for each in found))
+        return not self._things.isdisjoint(things)

@@ -20,7 +20,6 @@ from moorage.objects.storage import (
 )
 from moorage.objects.volume import ClaimUse
 
-from .followed_claims import FollowedClaims
 from .indexes import AssumedObjects, Attachments, VolumeIndex
 from .nominated_claims import NominatedClaims
 from .pod_facts import PodFacts
@@ -65,7 +64,6 @@ class KnownStorage:
         self._claims_on: dict[str, dict[str, None]] = {}
         self._capacities: dict[str, tuple[CSIStorageCapacity, ...]] = {}
         self._reservations: dict[str, Reservation] = {}
-        self.followed = FollowedClaims()
         self.nominated = NominatedClaims(self.things_of)
         self.facts: PodFacts[KnownStorage] = PodFacts(self)
 
@@ -217,12 +215,10 @@ class Reservations(KnownStorage):
             assert volume is not None, f"volume {binding.volume_name} is not known"
             self._volumes.assume(volume.name, replace(volume, claim_ref=binding.claim), uid)
             self._reindex(volume.name, volume)
-            self.followed.touch(("volume", volume.name))
         for key in reservation.provisions:
             claim = self._claims.get(key)
             assert claim is not None, f"claim {key} is not known"
             self._claims.assume(key, replace(claim, selected_node=reservation.node_name), uid)
-            self.followed.touch(("claim", key))
         self._reservations[uid] = reservation
         self.noted()
 
@@ -236,10 +232,8 @@ class Reservations(KnownStorage):
             before = self._volumes.get(binding.volume_name)
             self._volumes.restore(binding.volume_name, uid)
             self._reindex(binding.volume_name, before)
-            self.followed.touch(("volume", binding.volume_name))
         for key in reservation.provisions:
             self._claims.restore(key, uid)
-            self.followed.touch(("claim", key))
         self.noted()
 
     # Indexes
@@ -275,7 +269,7 @@ class Storage(Reservations):
         self._reservations.pop(uid, None)
 
     def put(self, item: StorageObject) -> None:
-        self._touch(item)
+        self._forget()
         if isinstance(item, PersistentVolume):
             before = self._volumes.get(item.name)
             self._volumes.put(item.name, item)
@@ -291,7 +285,7 @@ class Storage(Reservations):
             self._capacities.clear()
 
     def drop(self, item: StorageObject) -> None:
-        self._touch(item)
+        self._forget()
         if isinstance(item, PersistentVolume):
             before = self._volumes.get(item.name)
             self._volumes.drop(item.name)
@@ -305,20 +299,10 @@ class Storage(Reservations):
             self._others[type(item)].pop(_key(item), None)
             self._capacities.clear()
 
-    def _touch(self, item: StorageObject) -> None:
-        """Notes that an object changes, for the pods that depend on it."""
+    def _forget(self) -> None:
+        """Forgets what follows from objects, because one of them changes."""
         self.facts.forget()
-        if isinstance(item, PersistentVolumeClaim):
-            thing = "claim", item.key
-        elif isinstance(item, PersistentVolume):
-            thing = "volume", item.name
-        else:
-            if isinstance(item, StorageClass | CSIDriver):
-                self.followed.touch_all()
-                self.nominated.touch_all()
-            return
-        self.followed.touch(thing)
-        self.nominated.touch(thing)
+        self.nominated.forget()
 
     def _link(self, claim: PersistentVolumeClaim) -> None:
         if claim.volume_name:

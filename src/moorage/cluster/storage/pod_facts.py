@@ -25,8 +25,6 @@ class PodFacts(Generic[S]):
     A decision asks many times about the volumes of one pod, and a pod may need several decisions.
     """
 
-    __slots__ = ("_facts", "_known", "_pod", "_storage")
-
     def __init__(self, storage: S) -> None:
         self._storage = storage
         #: By uid, the pod and what each function returned for it.

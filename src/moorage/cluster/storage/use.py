@@ -42,7 +42,6 @@ class VolumeUse:
 
     def __init__(self, storage: Storage, capacity: int) -> None:
         self._storage = storage
-        self._is_layer = False
         #: How many pods use each volume.
         self.volumes: Counts[VolumeKey] = Counts(capacity)
         self.attachments: Counts[VolumeKey] = Counts(capacity)
@@ -54,7 +53,7 @@ class VolumeUse:
     def layer(self) -> VolumeUse:
         """Returns equal counts that can be changed without changing these."""
         other = copy(self)
-        other._is_layer, other._most_attached = True, self._most_attached.copy()
+        other._most_attached = self._most_attached.copy()
         other.volumes, other.attached = self.volumes.layer(), self.attached.layer()
         return other
 
@@ -72,8 +71,6 @@ class VolumeUse:
         Claims and volumes say which they are.
         """
         for key in self._storage.volumes_of(pod):
-            if not self._is_layer:
-                self._storage.followed.touch(key)
             now = self.volumes.add(key, row, amount)
             if now in (0, amount) and row not in self.attachments.of(key):
                 self._count_attached(key[0], row, amount)

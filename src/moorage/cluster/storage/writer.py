@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass
 
 from moorage.cluster.changes import EVERYWHERE, Change
 from moorage.objects.csi import CSINode, VolumeAttachment
@@ -25,25 +26,17 @@ OBJECT_CHANGE = int(Change.VOLUMES | Change.STORAGE)
 _CSI_NODE_CHANGE = OBJECT_CHANGE | int(Change.ATTACH_LIMITS)
 
 
+@dataclass(frozen=True, slots=True)
 class StorageWriter:
     """The part of the cluster's writer that deals with storage."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        use: VolumeUse,
-        csi_nodes: CSINodeColumns,
-        rows: Mapping[str, int],
-        find_pods: Callable[[Set[UsedClaim]], list[tuple[Pod, int]]],
-        note: Note,
-    ) -> None:
-        self._storage = storage
-        self._use = use
-        self._csi_nodes = csi_nodes
-        self._rows = rows
-        #: Returns the pods on rows that use some claims.
-        self._find_pods = find_pods
-        self._note = note
+    _storage: Storage
+    _use: VolumeUse
+    _csi_nodes: CSINodeColumns
+    _rows: Mapping[str, int]
+    #: Returns the pods on rows that use some claims.
+    _find_pods: Callable[[Set[UsedClaim]], list[tuple[Pod, int]]]
+    _note: Note
 
     def put(self, item: StorageObject) -> StorageObject | None:
         """Adds or updates an object; returns its previous form."""

@@ -5,7 +5,7 @@ The decision is always the one that `cycle.decide` would make.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeVar
 from zlib import crc32
@@ -25,7 +25,6 @@ from moorage.framework.points import fits_on, pre_filter
 from moorage.framework.profile import Profile
 from moorage.framework.status import BrokenRowsError, PluginError
 from moorage.objects.pod import Pod
-from moorage.queue.entity import SharedFailure
 
 from .answer_cache import MOST_BYTES, AnswerCache, Key
 from .answers import Answers, Unserved
@@ -210,7 +209,7 @@ class Classes:
         self._cache.sweep(self._profile.name)
         self._signer.sweep()
 
-    def find_alike(self, pod: Pod) -> SharedFailure | None:
+    def find_alike(self, pod: Pod) -> Hashable | None:
         """Returns what a failed pod shares with pods that fail whenever it does, or None."""
         return self._signer.find_alike(pod, self._cluster.nodes)
 

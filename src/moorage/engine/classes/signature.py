@@ -19,7 +19,6 @@ from moorage.framework.pod_trace import PodReads
 from moorage.framework.profile import Profile
 from moorage.framework.signing import SignedTemplates, SigningFailed, sign
 from moorage.objects.pod import Pod
-from moorage.queue.entity import SharedFailure
 
 from .relative_scores import is_kept
 from .statistics import Unsignable
@@ -129,43 +128,17 @@ class Signer:
         except SigningFailed as broken:
             return Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)
 
-    def find_alike(self, pod: Pod, nodes: Nodes) -> SharedFailure | None:
-        """Returns what a failed pod shares with pods that fail whenever it does.
+    def find_alike(self, pod: Pod, nodes: Nodes) -> Hashable | None:
+        """Returns what a failed pod shares with pods of its template that fail whenever it does.
 
-        They do so at any time, those with claims until something about their claims changes. None
-        if nothing is known of others.
+        None if nothing is known of others.
         """
-        if pod.status.sizes:
+        if pod.status.sizes or pod.spec.volumes:
             return None
-        if pod.spec.volumes:
-            return self._find_alike_with_claims(pod, nodes)
         known = self._templates.peek(pod, nodes)
         if known is None or known.again or not known.sought_alike or not _is_shared(known.made):
             return None
-        return SharedFailure(self._templates.origin(pod))
-
-    def _find_alike_with_claims(self, pod: Pod, nodes: Nodes) -> SharedFailure | None:
-        """Handles pods that have a template each, because it names their claims."""
-        # A volume that a nominated pod shares is told from others by no signature.
-        if nodes.nominations.are_there or nodes.storage.things_of(pod) is None:
-            return None
-        if self.silent or not is_ordinary(pod):
-            return None
-        try:
-            known = self._templates.find(pod, nodes)
-            # What the others sign follows from the rest of what is shared.
-            if not known.but_volumes or UNSIGNABLE in known.parts:
-                return None
-            # No number: what it stands for is given another one when it was not asked for lately.
-            signed = self._templates.sign_again(known, pod, nodes)
-        except SigningFailed:
-            return None
-        if any(part is UNSIGNABLE for part in signed):
-            return None
-        labels, template = tuple(pod.labels.items()), pod.spec.without_volumes
-        origin = self._templates.origin(pod)
-        shared = tuple(signed), template, pod.namespace, labels, origin
-        return SharedFailure(shared, spans_templates=True)
+        return self._templates.origin(pod)
 
     def parts(self, pod: Pod, nodes: Nodes) -> Mapping[str, Hashable] | Unsigned:
         """Returns what each plugin signs of a pod, by its name."""

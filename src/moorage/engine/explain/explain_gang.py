@@ -12,11 +12,17 @@ from moorage.engine import budget
 from moorage.engine.engine import Engine
 from moorage.engine.gangs import topology
 from moorage.engine.gangs.admission import hold_member
-from moorage.engine.gangs.gang_diagnosis import describe_requests, describe_room
-from moorage.engine.gangs.gang_room import DomainRoom, GangRoom, count_nodes, count_room
+from moorage.engine.gangs.gang_room import (
+    DomainRoom,
+    GangRoom,
+    count_nodes,
+    count_room,
+    describe_requests,
+    describe_room,
+)
 from moorage.engine.gangs.group_cycle import EVERYWHERE, GroupCycle
 from moorage.engine.gangs.group_decision import GroupDecision
-from moorage.engine.gangs.group_result import Domain, GroupCode, GroupStatus
+from moorage.engine.gangs.group_result import Domain, GroupStatus
 from moorage.engine.gangs.trial import Trial
 from moorage.framework.calls import ask_pre_enqueue
 from moorage.framework.edits import PodAt, pod_at
@@ -53,8 +59,6 @@ class GangExplanation(ExplanationPart, frozen=True):
     topology_key: str = ""
     #: Where the members are, or would go.
     domain: str = ""
-    #: How many domains of each preferred level the gang would be in.
-    spread: dict[str, int] = msgspec.field(default_factory=dict)
     #: Which member is on which node, or would go there.
     nodes: dict[str, str] = msgspec.field(default_factory=dict)
     victims: tuple[PodAt, ...] = ()
@@ -84,7 +88,7 @@ def explain_gang(engine: Engine, group: PodGroup) -> GangExplanation:
         group.min_count,
         len(waiting),
         len(placed),
-        topology_key=group.domain_key,
+        topology_key=group.topology_key,
         nodes={pod.key: pod.node_name for pod in placed.values()},
     )
     if not waiting:
@@ -144,9 +148,9 @@ class _GangCase:
         result, remedy = decision.result, decision.remedy
         state: GangState = "pending"
         where = {each.pod.key: each.node_name for each in result.placed}
-        if decision.status.code is GroupCode.SUCCESS:
+        if decision.status.code == "Success":
             state = "fits"
-        elif decision.status.code is GroupCode.ERROR:
+        elif decision.status.code == "Error":
             state = "error"
         elif decision.is_waiting:
             state = "preempting"
@@ -161,7 +165,6 @@ class _GangCase:
             state=state,
             message=decision.status.message,
             domain=result.domain.name if state == "fits" and result.domain is not None else "",
-            spread=dict(result.spread),
             nodes={**base.nodes, **where},
             victims=tuple(pod_at(pod, pod.node_name) for pod in victims),
         )
@@ -210,7 +213,7 @@ class _GangCase:
             for each in largest
         ]
         rooms.sort(key=lambda each: -each.room)
-        anywhere = self._try_domain(trial, EVERYWHERE) if self.group.domain_key else rooms[0].room
+        anywhere = self._try_domain(trial, EVERYWHERE) if self.group.topology_key else rooms[0].room
         return GangRoom(needed, tuple(rooms), anywhere, is_counted=False)
 
     def _try_domain(self, trial: Trial, domain: Domain) -> int:

@@ -19,7 +19,7 @@ def view_queue(engine: Engine, pod: Pod, now: float) -> QueueView | None:
     if placement is None:
         return None
     return QueueView(
-        place=placement.queued.place.value,
+        place=placement.queued.place,
         attempts=placement.queued.attempts,
         assumed_on=placement.node_name,
         permits=tuple(
@@ -34,7 +34,7 @@ def _view_queued(engine: Engine, queued: Entity, now: float) -> QueueView:
     backs_off = queued.place in BACKING_OFF
     refusal = queued.refusal
     return QueueView(
-        place=queued.place.value,
+        place=queued.place,
         attempts=queued.attempts,
         message=queued.message if refusal is None else refusal.message,
         rejected_by=tuple(sorted(queued.waking_plugins)) if refusal is None else (queued.gated_by,),

@@ -32,6 +32,8 @@ _MOST_ADVICE = 24
 _MOST_PAIRS = 4
 _PER_PLUGIN = 3
 
+_HALF = 0.5
+
 # The fields of a suggestion that only says what stands in the way.
 _HOPELESS: Mapping[str, Any] = {
     "remedy": "",
@@ -129,7 +131,10 @@ def _drop_contained(ranked: Iterable[Suggestion]) -> Iterator[Suggestion]:
     """Drops suggestions that extend a smaller change but help less than half as many nodes more."""
     known: list[Suggestion] = []
     for each in ranked:
-        if not any(_contains(each, other) and 2 * each.count < 3 * other.count for other in known):
+        if not any(
+            _contains(each, other) and each.count - other.count < _HALF * other.count
+            for other in known
+        ):
             known.append(each)
             yield each
 
@@ -158,11 +163,7 @@ def _drop_repeated(found: Iterable[Suggestion]) -> Iterator[Suggestion]:
 
 def _is_far(case: Case, edits: Iterable[Edit]) -> bool:
     """Whether the pod would be a different one: it would request less than half of something."""
-    asked = dict(case.pod.spec.requests)
-    return any(
-        isinstance(edit, LowerRequest) and 2 * edit.by > asked.get(edit.resource, 0)
-        for edit in edits
-    )
+    return _share_less(case, edits) > _HALF
 
 
 def _try_advice(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Steps[list[TriedAdvice]]:
@@ -180,7 +181,7 @@ def _try_advice(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Steps[l
             if np.isin(helped, rows).any() or (len(plugins) == 1 and not advice.edits):
                 good.append(TriedAdvice((plugin,), advice, helped))
             yield
-    if not good and len(each) == 2:
+    if not good and len(each) > 1:
         good = yield from _try_pairs(case, each, pattern, infeasible)
     return good
 

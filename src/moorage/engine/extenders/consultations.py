@@ -10,13 +10,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from moorage.config import Configuration, Extender
+from moorage.documents.errors import STOPPED
 from moorage.engine.actions import Action, AskExtender
 from moorage.engine.attempts import Attempts
 from moorage.engine.cycle import Found
 from moorage.engine.events import ExtenderAnswered
 from moorage.engine.remedies import RemedyResult
 from moorage.framework.attempt import Failed
-from moorage.framework.plugin_fence import STOPPED
 from moorage.framework.status import PluginError
 from moorage.objects.pod import Pod
 from moorage.queue import Entity, Queue

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from moorage.cluster import Nodes
 from moorage.engine.concerned import find_concerned
 from moorage.framework.calls import ask_reserves_for, ask_watch
-from moorage.framework.gang_points import ProtectGangs, find_room_counter
+from moorage.framework.gang_points import find_room_counter
 from moorage.framework.nominated import sees_only_counts
 from moorage.framework.plugin import UNSIGNABLE, Sign
 from moorage.framework.points import pre_filter
@@ -100,9 +100,8 @@ def _sign(pod: Pod, profile: Profile, nodes: Nodes) -> SignedTemplate | None:
 @once_per_profile
 def _find_templates(profile: Profile) -> SignedTemplates | None:
     """Returns what signs pods for the filters; None if one of them does not sign."""
-    filters = [plugin for plugin in profile.filter if not isinstance(plugin, ProtectGangs)]
-    signing = [plugin for plugin in filters if isinstance(plugin, Sign)]
-    return SignedTemplates(signing) if len(signing) == len(filters) else None
+    signing = [plugin for plugin in profile.filter if isinstance(plugin, Sign)]
+    return SignedTemplates(signing) if len(signing) == len(profile.filter) else None
 
 
 def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:

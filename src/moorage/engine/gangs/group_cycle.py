@@ -17,13 +17,11 @@ from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 
 from . import topology
-from .domain_choice import BestDomain, choose_domain
 from .domain_counts import count_members
 from .group_result import (
     SUCCESS,
     WAITING,
     Domain,
-    GroupCode,
     GroupResult,
     GroupStatus,
     MemberResult,
@@ -31,15 +29,13 @@ from .group_result import (
     unschedulable,
 )
 from .member_fits import Look
+from .topology import BestDomain
 from .trial import Trial
 
 #: Decides one member on the nodes of a domain; None means that there are no nodes.
 Decide = Callable[[Pod, Domain], Found | Failed | None]
 
 EVERYWHERE = Domain("")
-
-# Looked up once, because that takes long for an enum.
-_WAITING, _ERROR = GroupCode.WAITING, GroupCode.ERROR
 
 
 class GroupCycle(msgspec.Struct, frozen=True):
@@ -53,8 +49,6 @@ class GroupCycle(msgspec.Struct, frozen=True):
     with_topology: bool = False
     #: Whether only what kube-scheduler tries is tried, and all of it.
     is_literal: bool = False
-    #: A way to try first, for groups that want more than kube-scheduler knows of.
-    prefer: Callable[[GroupCycle], GroupResult | None] | None = None
     look: Look | None = None
 
     @property
@@ -64,9 +58,6 @@ class GroupCycle(msgspec.Struct, frozen=True):
 
     def run(self) -> GroupResult:
         """Tries to place the group. On success the members stay placed, otherwise nothing stays."""
-        preferred = self.prefer(self) if self.prefer is not None else None
-        if preferred is not None:
-            return preferred
         result = self._run_domains() if self.with_topology else self.try_domain(EVERYWHERE)
         if not result.has_placed and result.is_success:
             # To have nothing to do is no success: the members that are left found no node.
@@ -105,7 +96,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
             if scheduled + remaining < self.group.min_count:
                 break
         result.status = progress(self.group, scheduled, remaining)
-        if result.status.code is _WAITING:
+        if result.status.code == "Wait":
             result.status = unschedulable(*result.status.reasons)
         return result
 
@@ -160,7 +151,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
             result = self.try_domain(domain)
             self.trial.roll_back(mark)
             observer.domain_tried(profile.name, result.is_success, began)
-            if result.status.code is _ERROR:
+            if result.status.code == "Error":
                 return result
             tried.append(result)
         successes = [each for each in tried if each.is_success]
@@ -192,7 +183,7 @@ class GroupCycle(msgspec.Struct, frozen=True):
         began = self.trial.observer.clock()
         result = self.try_domain(domain)
         self.trial.observer.domain_tried(self.trial.profile.name, result.is_success, began)
-        if result.status.code is _ERROR:
+        if result.status.code == "Error":
             return result
         if not result.is_success:
             return _refusal(1, result, [result])
@@ -219,15 +210,11 @@ class GroupCycle(msgspec.Struct, frozen=True):
     def _count_domains(self, domains: Sequence[Domain]) -> BestDomain | None:
         """Counts how many members domains take, and which is best; None if only trying can tell."""
         nodes, profile = self.trial.nodes, self.trial.profile
-        question = topology.ask_about_domains(self.members[0], self.group, profile)
-        counts = count_members(self.members, domains, profile, nodes, question.key, self.look)
+        key, pod = self.group.topology_key, self.members[0]
+        counts = count_members(self.members, domains, profile, nodes, key, self.look)
         if counts is None:
             return None
-        enough = question.find_enough(counts)
-        if not len(enough):
-            return BestDomain(0, 0, 0)
-        best = choose_domain(question, enough, counts, domains, nodes)
-        return BestDomain(best, counts.item(best), len(enough))
+        return topology.choose_domain(pod, self.group, profile, counts, domains, nodes)
 
     def _refuse_all(self, domains: Sequence[Domain]) -> GroupResult | None:
         """Returns the refusal if no domain takes enough members; the first one says why."""

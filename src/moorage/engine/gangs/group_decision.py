@@ -22,12 +22,11 @@ from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 
 from .domain_counts import sees_counts
-from .group_checks import find_fault
+from .group_checks import find_fault, find_gap
 from .group_cycle import Decide, GroupCycle
 from .group_preemption import GroupPreemption, GroupRemedy
 from .group_result import (
     GROUP_UNSCHEDULABLE,
-    GroupCode,
     GroupResult,
     GroupStatus,
     MemberResult,
@@ -35,12 +34,7 @@ from .group_result import (
     unschedulable,
 )
 from .member_fits import Look
-from .minimum_resources import find_gap
-from .topology_levels import place_by_levels
 from .trial import Trial
-
-# Looked up once, because that takes long for an enum.
-_SUCCESS, _UNSCHEDULABLE, _ERROR = GroupCode.SUCCESS, GroupCode.UNSCHEDULABLE, GroupCode.ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
 
     def needs_room(self) -> bool:
         """Whether only room on nodes could help a group that was refused."""
-        if self.status.code is not _UNSCHEDULABLE or self.is_waiting:
+        if self.status.code != "Unschedulable" or self.is_waiting:
             return False
         nodes, profile = self.trial.cluster.nodes, self.trial.profile
         kinds = {id(pod.spec): pod for pod in self.members}.values()
@@ -89,11 +83,11 @@ class GroupDecision(msgspec.Struct, frozen=True):
         """Returns the condition to write to the group; None if nothing changes."""
         kind, known = self.group.condition_type, self.group.condition()
         status = self.status
-        is_placed = status.code is _SUCCESS
+        is_placed = status.code == "Success"
         if not kind or (known is not None and known.status == "True" and not is_placed):
             # That a group was placed once stays true whatever becomes of later members.
             return None
-        reason = SCHEDULER_ERROR if status.code is _ERROR else UNSCHEDULABLE
+        reason = SCHEDULER_ERROR if status.code == "Error" else UNSCHEDULABLE
         wanted = Condition(
             type=kind,
             status="True" if is_placed else "False",
@@ -108,9 +102,9 @@ class GroupDecision(msgspec.Struct, frozen=True):
         As in kube-scheduler, a group that stays in one domain keeps what it has.
         """
         plugin = find_releaser(self.trial.profile)
-        if plugin is None or self.group.domain_key:
+        if plugin is None or self.group.topology_key:
             return
-        if self.result.status.code is _UNSCHEDULABLE:
+        if self.result.status.code == "Unschedulable":
             for member in self.result.members:
                 if isinstance(member.outcome, Failed):
                     nodes = self.trial.nodes
@@ -120,7 +114,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
 
     def failures(self) -> list[tuple[Pod, Failure]]:
         """Yields for each member without a node why it was not placed, and its nomination."""
-        if self.status.code is _SUCCESS and len(self.result.placed) == len(self.members):
+        if self.status.code == "Success" and len(self.result.placed) == len(self.members):
             return []
         tried = {each.pod.uid: each for each in self.result.members}
         found = []
@@ -134,9 +128,9 @@ class GroupDecision(msgspec.Struct, frozen=True):
     def _failure(self, member: MemberResult | None) -> Failure | None:
         own = None if member is None else member.failure
         match self.status.code:
-            case GroupCode.SUCCESS:
+            case "Success":
                 return own
-            case GroupCode.ERROR:
+            case "Error":
                 if own is not None and own.reason == SCHEDULER_ERROR:
                     return own
                 return Failure(SCHEDULER_ERROR, self.status.message)
@@ -204,15 +198,13 @@ class GroupDecider:
         gap = find_gap(group, self.cluster.nodes)
         if gap is not None:
             return GroupDecision(group, members, GroupResult(unschedulable(gap)), trial)
-        prefer = place_by_levels if group.preferred_keys and not is_literal else None
-        with_topology = self.settings.topology or bool(group.own_topology_key)
         cycle = GroupCycle(
-            group, members, trial, decide, with_topology, is_literal, prefer, self.look
+            group, members, trial, decide, self.settings.topology, is_literal, self.look
         )
         began = self.observer.clock()
         result = cycle.run()
         self.observer.group_decided(began)
-        needs_room = result.status.code is _UNSCHEDULABLE
+        needs_room = result.status.code == "Unschedulable"
         preempt = find_preemption(profile) if needs_room else None
         if preempt is None:
             return GroupDecision(group, members, result, trial)

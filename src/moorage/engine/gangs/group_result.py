@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -19,21 +19,8 @@ from moorage.objects.pod import Pod
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 
 
-class GroupCode(Enum):
-    """How an attempt to place a group ended."""
-
-    SUCCESS = "Success"
-    #: Members are left to try.
-    WAITING = "Wait"
-    UNSCHEDULABLE = "Unschedulable"
-    ERROR = "Error"
-
-    # That of an enum is a function in Python, and every gang is looked up by its code.
-    __hash__ = object.__hash__
-
-
-# Looked up once, because that takes long for an enum.
-_SUCCESS = GroupCode.SUCCESS
+#: How an attempt to place a group ended; "Wait" means that members are left to try.
+GroupCode = Literal["Success", "Wait", "Unschedulable", "Error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +45,16 @@ class GroupStatus:
         return replace(self, reasons=(*self.reasons, reason)) if reason else self
 
 
-SUCCESS = GroupStatus(_SUCCESS)
-WAITING = GroupStatus(GroupCode.WAITING)
+SUCCESS = GroupStatus("Success")
+WAITING = GroupStatus("Wait")
 
 
 def unschedulable(*reasons: str, headline: str = GROUP_UNSCHEDULABLE) -> GroupStatus:
-    return GroupStatus(GroupCode.UNSCHEDULABLE, reasons, headline)
+    return GroupStatus("Unschedulable", reasons, headline)
 
 
 def error(message: str) -> GroupStatus:
-    return GroupStatus(GroupCode.ERROR, (message,))
+    return GroupStatus("Error", (message,))
 
 
 class MemberResult(msgspec.Struct, frozen=True, gc=False):
@@ -102,12 +89,10 @@ class GroupResult(msgspec.Struct, eq=False):
     scores: Mapping[str, int] | None = None
     #: What came of it in each domain that was tried.
     tried: list[GroupResult] = []
-    #: How many domains of each preferred level the group is in.
-    spread: Mapping[str, int] = {}
 
     @property
     def is_success(self) -> bool:
-        return self.status.code is _SUCCESS
+        return self.status.code == "Success"
 
     @property
     def placed(self) -> list[MemberResult]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage.cluster import Nodes
 from moorage.framework.gang_points import find_room_counter
+from moorage.framework.plugin import MAX_SCORE
 from moorage.framework.profile import Profile
 from moorage.objects.pod import Pod
 from moorage.objects.pod_group import PodGroup
 
-from .domain_choice import DomainQuestion, share_members
 from .domain_use import measure_fullness
 from .group_result import Domain, GroupResult, GroupStatus, error, unschedulable
 from .key_domains import split_by
+
+Numbers = NDArray[np.int64]
 
 NO_PLACEMENTS = "no feasible placements found"
 
@@ -30,7 +34,7 @@ _UNKNOWN_DOMAIN = "cannot determine domain for already scheduled pods: "
 
 def find_domains(group: PodGroup, nodes: Nodes) -> Sequence[Domain] | GroupStatus:
     """Returns the domains in which a group may be placed, by name; or why there are none."""
-    key = group.domain_key
+    key = group.topology_key
     if not key:
         return _ANYWHERE
     domains: Sequence[Domain] = split_by(key, nodes).domains
@@ -82,17 +86,6 @@ def score_domains(results: Sequence[GroupResult], nodes: Nodes, profile: Profile
         result.scores = {**scores, _MEMBERS: of_members * int(share)}
 
 
-def ask_about_domains(pod: Pod, group: PodGroup, profile: Profile) -> DomainQuestion:
-    """Returns what decides between domains for identical members, none of which has a node."""
-    return DomainQuestion(
-        group.domain_key,
-        pod.spec.scoring_requests,
-        scored_resources(profile),
-        group.min_count,
-        _find_weights(profile),
-    )
-
-
 def _find_weights(profile: Profile) -> tuple[int, int]:
     """Returns the weights of how full a domain is, and of its share of members."""
     weights, counter = profile.placement_weights, find_room_counter(profile)
@@ -105,3 +98,45 @@ def scored_resources(profile: Profile) -> Mapping[str, int]:
     """Returns the resources by which domains are scored, with their weights."""
     plugin = find_room_counter(profile)
     return {} if plugin is None else plugin.scored_resources
+
+
+class BestDomain(NamedTuple):
+    """The best domain for a gang, by its position among all domains of its label."""
+
+    place: int
+    #: How many members it takes.
+    members: int
+    #: How many domains take enough members.
+    feasible: int
+
+
+def choose_domain(
+    pod: Pod,
+    group: PodGroup,
+    profile: Profile,
+    counts: Numbers,
+    domains: Sequence[Domain],
+    nodes: Nodes,
+) -> BestDomain:
+    """Returns the best of the domains that take enough members, given how many each takes.
+
+    The members are identical, and none has a node, or its domain would be the only choice.
+    """
+    enough = np.flatnonzero((counts > 0) & (counts >= group.min_count))
+    if not len(enough):
+        return BestDomain(0, 0, 0)
+    resources = scored_resources(profile)
+    amounts = [[pod.spec.scoring_requests.get(name, 0)] for name in resources]
+    added = counts * np.array(amounts, np.int64).reshape(len(amounts), 1)
+    fullness = measure_fullness(domains, added, resources, nodes, group.topology_key)[enough]
+    of_fullness, of_members = _find_weights(profile)
+    scores = of_fullness * fullness + of_members * share_members(counts[enough])
+    # The first of the best, by name.
+    best = int(enough[int(scores.argmax())])
+    return BestDomain(best, counts.item(best), len(enough))
+
+
+def share_members(counts: Numbers) -> Numbers:
+    """Returns the members of each domain, as a share from 0 to 100 of the largest number."""
+    most = max(1, int(counts.max(initial=0)))
+    return counts * MAX_SCORE // most

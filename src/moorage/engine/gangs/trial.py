@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
-from moorage.cluster import Cluster
+from moorage.cluster import Cluster, Nodes
 from moorage.engine import budget, placement
 from moorage.engine.diagnosis import Failure
 from moorage.engine.placement import Placement
@@ -19,6 +20,7 @@ from moorage.queue import Entity
 _NOBODY = Entity("", Pod(namespace="", name="", uid="", spec=PodSpec()), 0.0, 0)
 
 
+@dataclass(eq=False, slots=True)
 class Trial:
     """Changes of the cluster that are undone unless they are kept.
 
@@ -26,21 +28,23 @@ class Trial:
     ends within one decision.
     """
 
-    def __init__(self, cluster: Cluster, profile: Profile, observer: Observer) -> None:
-        self.cluster = cluster
-        self.nodes = cluster.nodes
-        self.profile = profile
-        self.observer = observer
-        #: What was placed, and how all else is undone.
-        self._journal: list[Placement | Callable[[], None]] = []
-        #: What plugins said wrong while they gave back what they had reserved.
-        self.problems: list[str] = []
-        #: What is placed by now, by the uid of the pod.
-        self.placements: dict[str, Placement] = {}
-        #: How much more may be tried before it takes too long.
-        self.work_left = budget.MOST_GROUP_WORK
-        # What trying a member takes, by the id of its template.
-        self._member_work: dict[int, int] = {}
+    cluster: Cluster
+    profile: Profile
+    observer: Observer
+    #: What was placed, and how all else is undone.
+    _journal: list[Placement | Callable[[], None]] = field(default_factory=list)
+    #: What plugins said wrong while they gave back what they had reserved.
+    problems: list[str] = field(default_factory=list)
+    #: What is placed by now, by the uid of the pod.
+    placements: dict[str, Placement] = field(default_factory=dict)
+    #: How much more may be tried before it takes too long.
+    work_left: int = field(default_factory=lambda: budget.MOST_GROUP_WORK)
+    # What trying a member takes, by the id of its template.
+    _member_work: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> Nodes:
+        return self.cluster.nodes
 
     @property
     def is_spent(self) -> bool:
