@@ -171,8 +171,9 @@ def test_a_failure_ends_where_a_pod_leaves_the_zone_of_another_node() -> None:
     told.apply(running)
     rule = anti("app", "web", ZONE)
 
-    assert told.places(pod("first", cpu=2, spec=rule)) == {"first": None}
-    told.remove(running)
+    failing = [pod(f"failing-{at}", cpu=2, spec=rule) for at in range(2)]
+    assert told.places(*failing) == {"failing-0": None, "failing-1": None}
+    told.remove(running, *failing)
     assert "large" in told.places(*(pod(f"p{at}", cpu=2, spec=rule) for at in range(2))).values()
 
 
