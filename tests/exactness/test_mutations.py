@@ -129,12 +129,20 @@ def test_a_fact_that_is_not_declared_cannot_be_read(
         run_from(0, limits_plugins=True)
 
 
+@pytest.mark.parametrize("plugin", [PodTopologySpread, InterPodAffinity])
+def test_what_other_rows_have_cannot_be_prepared_for_one(
+    plugin: type[Any], monkeypatch: Patch
+) -> None:
+    scope(plugin, Scope.ROW)(monkeypatch)
+
+    with pytest.raises(UndeclaredFact, match=rf"{plugin.name} reads "):
+        run_from(0, limits_plugins=True)
+
+
 MUTATIONS: dict[str, tuple[Mutation, int]] = {
     "figures tell not what is requested": (figures_without_requests, 0),
     "terms are not watched": (watches_no_terms, 0),
-    "spread by row": (scope(PodTopologySpread, Scope.ROW), 24),
     "images by row": (scope(ImageLocality, Scope.ROW), 201),
-    "affinity by row": (scope(InterPodAffinity, Scope.ROW), 64),
     "taints need no normalising": (reduces(TaintToleration, Reduction.NOTHING), 0),
     "rescoring is off by one": (rescores_by_one_more, 1),
     "rechecking finds room": (rechecks_kindly(NodeResourcesFit), 0),
@@ -142,6 +150,7 @@ MUTATIONS: dict[str, tuple[Mutation, int]] = {
     "tolerations are not signed": (signs(TaintToleration, _nothing), 26),
     "requests are not signed": (signs_no_requests, 96),
     "images are not signed": (signs(ImageLocality, _nothing), 36),
+    "what was skipped stays so": (keeps_skipping, 166),
 }
 
 
@@ -160,7 +169,6 @@ AMONG_EXCLUSIVE: dict[str, tuple[Mutation, int]] = {
     "policies are not signed": (signs(CoexistPolicy, _nothing), 0),
     "daemonset pods are signed like others": (signs(CoexistPolicy, _exclusive_only), 0),
     "rechecking lets everybody in": (rechecks_kindly(CoexistPolicy), 0),
-    "what was skipped stays so": (keeps_skipping, 60),
 }
 
 
