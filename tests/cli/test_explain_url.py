@@ -114,7 +114,7 @@ def test_a_pod_that_runs_is_0(moorage: Moorage, url: str) -> None:
     result = moorage("explain", "default/small", "--url", url, *ASKING)
 
     assert result.code == 0
-    assert result.out.startswith("pod default/small runs on n, and would again: 1 of 1 nodes")
+    assert result.out.startswith("pod default/small runs on n, and would again: 1 of 1 node")
 
 
 def test_json_has_everything(moorage: Moorage, url: str) -> None:

@@ -106,7 +106,8 @@ async def test_a_pod_is_explained_as_on_the_command_line(browser: Browser) -> No
         await expect(page.locator("#detail-title")).to_have_text("pod default/big")
         await expect(body.locator(".headline")).to_have_text("Fits no node of 13")
         await expect(body.locator(".message")).to_contain_text("12 Insufficient cpu")
-        await expect(body.locator(".remedy").first).to_contain_text("if it asked for 5 less cpu")
+        await expect(body.locator(".remedy").first).to_contain_text("no node is this large")
+        await expect(body.locator(".remedy", has_text="if it asked for 5 less cpu")).to_be_visible()
         await expect(body.locator(".rejection").first).to_contain_text("NodeResourcesFit")
         await expect(body.locator(".rejection .number").first).to_have_text("12")
         # The nodes have the colours of what they say, and those of a bar stand out.
@@ -422,7 +423,7 @@ async def test_nothing_is_cut_off(browser: Browser, scheme: Literal["light", "da
             assert await page.evaluate(CUT, width) == []
             assert await page.evaluate(BROKEN) == []
             await page.locator(".pod").click()
-            await expect(page.locator(".remedy").first).to_contain_text("less cpu")
+            await expect(page.locator(".remedy", has_text="less cpu")).to_be_visible()
             assert await page.evaluate(CUT, width) == []
             box = await page.locator("#detail").bounding_box()
             assert box is not None

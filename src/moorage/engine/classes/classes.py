@@ -18,7 +18,6 @@ from moorage.engine import diagnosis
 from moorage.engine.actions import Report
 from moorage.engine.cycle import Found, Window, conclude, decide
 from moorage.framework.attempt import Failed
-from moorage.framework.observe import FILTER, PointTimer
 from moorage.framework.plugin import Plugin
 from moorage.framework.plugin_fence import make_error
 from moorage.framework.points import fits_on, pre_filter
@@ -314,10 +313,7 @@ class Classes:
 
     def _fail(self, kept: PodClass, pod: Pod, window: Window) -> Found | Failed:
         """Returns the decision for a pod whose class has no feasible row, with the reasons."""
-        failed = None
-        if window.rows is None:
-            with PointTimer(self._observer, FILTER, self._profile.name):
-                failed = kept.fail(pod)
+        failed = kept.fail(pod) if window.rows is None else None
         if failed is not None:
             return failed
         prepared = kept.prepare_for(pod)

@@ -297,7 +297,8 @@ class PodClass:
         if not is_row_local(self.profile, pod, prepared, self.nodes, self._filters):
             return None
         if self._failure is None:
-            self._failure = Failure(self.profile, pod, prepared, self.nodes, self._filters)
+            with PointTimer(self.profile.observer, FILTER, self.profile.name):
+                self._failure = Failure(self.profile, pod, prepared, self.nodes, self._filters)
         return self._failure.find(pod, prepared)
 
     # The best row
