@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -17,9 +18,12 @@ import yaml
 from aiohttp import ClientSession, CookieJar
 
 from moorage.app.local_cluster import KubeconfigError, write_kubeconfig
+from tests import false_plugins
+from tests.builders import pod_manifest
 from tests.cli.invoking import Moorage
 from tests.embedded.kubectl import BINARIES, Kubectl, needs_kubectl
-from tests.patience import PATIENCE_SECONDS, open_session
+from tests.engine.test_false_plugins import FALSE
+from tests.patience import PATIENCE_SECONDS, open_session, until
 
 _POD = """
 apiVersion: v1
@@ -114,6 +118,29 @@ async def test_pods_run_and_go_and_the_end_is_orderly(tmp_path: Path, scheduler:
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert await process.wait() == 0
+
+
+@needs_kubectl
+async def test_plugins_that_break_a_promise_are_named(tmp_path: Path) -> None:
+    """By the condition of the pod that they fail, or in the log if its decision stands."""
+    names = [each.name for each in FALSE]
+    first, *pods = [
+        json.dumps(pod_manifest(each.lower(), labels={"false": each})) for each in ("Not", *names)
+    ]
+    log = tmp_path / "log"
+    with log.open("wb") as written:
+        flags = ("--nodes=2", f"--plugins={false_plugins.__file__}")
+        async with _up(tmp_path, *flags, log=written):
+            kubectl = Kubectl(BINARIES[0], tmp_path)
+            await kubectl.run("create -f -", first)
+            await kubectl.run("wait --for=condition=Ready pod/not")
+            await kubectl.run("create -f -", "\n".join(pods))
+
+            async def are_named() -> bool:
+                said = await kubectl.run("get pods -o jsonpath={.items[*].status.conditions}")
+                return all(name in said + log.read_text() for name in names)
+
+            await until(are_named, "the name of each plugin")
 
 
 async def test_it_stops_while_a_decision_hangs(tmp_path: Path) -> None:
