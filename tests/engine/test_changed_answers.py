@@ -75,6 +75,39 @@ def test_plugins_find_resources_where_they_are_after_the_places_changed() -> Non
     assert bindings(run.step(2)) == {"b": "second"}
 
 
+class WantsDisks(Filter[Pod], Sign):
+    """Rejects nodes that offer no disk. By its declarations, equal figures get equal answers."""
+
+    name = "WantsDisks"
+    reads = Change.ALLOCATABLE
+    scope = Scope.ROW
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return None
+
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        place = nodes.resource("example.com/disk")
+        if place is None:
+            return Verdict.rejecting(~nodes.nothing(rows), Reason("no disk"))
+        return Verdict.rejecting(nodes.allocatable[place][rows] == 0, Reason("no disk"))
+
+
+def test_answers_are_not_looked_up_by_figures_whose_places_changed() -> None:
+    """Ink takes the place of disks: a node with ink has the figures of one that had disks."""
+    run = driver(offering("first"), offering("second"), plugins=(WantsDisks,))
+    run.apply(offering("second", disk=1), pod("a"))
+    assert bindings(run.step(2)) == {"a": "second"}
+    # Now the node is asked about by its figures.
+    run.remove(run.pods["default/a"])
+    run.apply(offering("second", disk=2), pod("b"))
+    assert bindings(run.step(2)) == {"b": "second"}
+
+    run.remove(run.pods["default/b"])
+    run.apply(offering("second"), offering("first", ink=2), pod("c"))
+
+    assert bindings(run.step(2)) == {}
+
+
 @pytest.mark.parametrize("leaving", [MANY + 1, 1], ids=["many change", "one changes"])
 def test_what_changed_while_a_node_was_full_counts_once_it_has_room(leaving: int) -> None:
     worse = {"taints": [{"key": "k", "effect": "PreferNoSchedule"}]}
