@@ -197,6 +197,11 @@ class RowGroups:
         local = self._local_views(node_name)
         return tuple(sorted((*local, *wide), key=lambda view: _search_order((view, None))))
 
+    @property
+    def named_nodes(self) -> Iterable[str]:
+        """The names of nodes that local pools name, whether there are such nodes or not."""
+        return self._pools_on.keys()
+
     def slices_on(self, node_name: str) -> Iterator[ResourceSlice]:
         """Yields the slices of local pools that name a node."""
         for key in self._pools_on.get(node_name, ()):

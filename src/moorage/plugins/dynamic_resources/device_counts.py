@@ -139,13 +139,18 @@ class ClassCounts:
         return self._view.current()
 
     def _count(self, nodes: View, rows: Rows) -> Figures:
+        groups = nodes.device_groups
         if isinstance(rows, slice):
             self._count_wide(nodes)
-        groups, figures = nodes.device_groups, self._wide[rows].copy()
-        for at, row in enumerate(nodes.numbers(rows)):
-            if nodes.alive[row]:
-                for item in groups.slices_on(nodes.name(row)):
-                    _add(figures, at, self._find_devices(item, nodes), item, nodes)
+            # Where all pools are wide, no node has to be looked at.
+            found = [nodes.row(name) for name in groups.named_nodes]
+            places = {row: row for row in found if row is not None}
+        else:
+            places = {row: at for at, row in enumerate(rows.tolist()) if nodes.alive[row]}
+        figures = self._wide[rows].copy()
+        for row, at in places.items():
+            for item in groups.slices_on(nodes.name(row)):
+                _add(figures, at, self._find_devices(item, nodes), item, nodes)
         return figures
 
     def _count_wide(self, nodes: View) -> None:
