@@ -359,11 +359,6 @@ def see_row(view: View, row: RowFacts) -> RowFacts:
     return row if shown is None else shown(row, view._plugin, view._kinds)  # type: ignore[attr-defined]
 
 
-def shows_rows(view: View) -> bool:
-    """Whether all plain numbers of a row may be seen."""
-    return view._row_class is None  # type: ignore[attr-defined]
-
-
 def list_members(kinds: int) -> list[str]:
     """Returns the names that a plugin which declares some kinds can read, writers included."""
     members = (name for name in find_members(kinds) if not name.startswith(("node.", "row.")))
@@ -378,5 +373,4 @@ __all__ = [
     "see_more",
     "see_no_rows",
     "see_row",
-    "shows_rows",
 ]

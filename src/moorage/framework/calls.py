@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.cluster import Change, Nodes, RowFacts, Rows, Scope
-from moorage.cluster.view import View, see, see_more, see_no_rows, see_row, shows_rows
+from moorage.cluster.view import View, see, see_more, see_no_rows, see_row
 from moorage.documents.errors import STOPPED
 from moorage.objects.pod import Pod
 
@@ -125,24 +125,6 @@ def ask_recheck(plugin: Filter[Any], prepared: Any, nodes: Nodes, row: RowFacts)
         return answer if type(answer) is Rescore else Rescore.UNKNOWN
     except Exception as error:
         raise make_plugin_error(FILTERING, plugin, error) from error
-
-
-def make_recheck(plugin: Filter[Any], nodes: Nodes) -> Callable[[Any, Nodes, RowFacts], Rescore]:
-    """Returns the plugin's `recheck` for callers that ask often: it gets the view and the row."""
-    view, recheck = see(plugin, nodes), plugin.recheck
-    if shows_rows(view):
-        return lambda prepared, _, row: recheck(prepared, view, row)
-    return lambda prepared, _, row: recheck(prepared, view, see_row(view, row))
-
-
-def make_rescore(
-    plugin: Score[Any], nodes: Nodes
-) -> Callable[[Any, Nodes, RowFacts, Scores], Rescore]:
-    """Returns the same of the plugin's `rescore`."""
-    view, rescore = see(plugin, nodes), plugin.rescore
-    if shows_rows(view):
-        return lambda prepared, _, row, scores: rescore(prepared, view, row, scores)
-    return lambda prepared, _, row, scores: rescore(prepared, view, see_row(view, row), scores)
 
 
 def ask_watch(plugin: Plugin, pod: Pod, nodes: Nodes) -> int:

@@ -143,8 +143,7 @@ class ClassCounts:
         if isinstance(rows, slice):
             self._count_wide(nodes)
             # Where all pools are wide, no node has to be looked at.
-            found = [nodes.row(name) for name in groups.named_nodes]
-            places = {row: row for row in found if row is not None}
+            places = {row: row for row in map(nodes.row, groups.named_nodes) if row is not None}
         else:
             places = {row: at for at, row in enumerate(rows.tolist()) if nodes.alive[row]}
         figures = self._wide[rows].copy()
