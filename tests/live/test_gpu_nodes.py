@@ -49,7 +49,9 @@ async def test_backfill_makes_way_for_a_gpu_pod(
 
             await process.settled(is_placed)
             assert len((await admin.verdict()).on("gpu-0")) == 3
-            assert len(await admin.told("Preempted", 2)) == 2
+            # Two victims, however often an event of one was written.
+            events = await admin.told("Preempted", 2)
+            assert len({each["regarding"]["name"] for each in events}) == 2
             assert await process.stop() == 0
     finally:
         await admin.delete(f"{_CLASSES}/batch")
