@@ -1,4 +1,4 @@
-"""A plugin that breaks a promise is named, and no pod but those that it is about suffers."""
+"""A plugin that breaks a promise is named, and other pods are placed all the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FALSE = [
     for _, each in inspect.getmembers(false_plugins, inspect.isclass)
     if each.__module__ == false_plugins.__name__ and hasattr(each, "name")
 ]
-#: Whose signatures are of no use: the pods are decided one by one.
+#: Plugins without a usable signature: their pods are placed, each decided alone.
 UNSIGNED = ("Unhashable", "Unstable")
 
 

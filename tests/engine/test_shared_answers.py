@@ -1,4 +1,4 @@
-"""Classes that share an answer: what one of them brings up to date holds for the others, too."""
+"""Classes share answers. An answer that one class updates is current for the others, too."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class RowGroups:
 
     @property
     def named_nodes(self) -> Iterable[str]:
-        """The names of nodes that local pools name, whether there are such nodes or not."""
+        """The node names that appear in local pools. Such a node may not exist yet."""
         return self._pools_on.keys()
 
     def slices_on(self, node_name: str) -> Iterator[ResourceSlice]:

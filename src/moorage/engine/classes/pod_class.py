@@ -287,8 +287,8 @@ class PodClass:
     def fail(self, pod: Pod) -> Failed | None:
         """Returns why a pod fits nowhere.
 
-        None if a row takes it, if it is the first to fail, which many pods are that are like no
-        other, or if a nominated pod may matter on other rows than its own.
+        None if it fits on a row, if it is the first of its class to fail (often the only one),
+        or if a nominated pod may affect other rows than its own.
         """
         if not self.has_failed(pod):
             self._failed_priority, self._failure = pod.priority, None

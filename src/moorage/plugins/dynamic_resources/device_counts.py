@@ -123,7 +123,7 @@ class ClassCounts:
         self._known: dict[str, tuple[ResourceSlice, _Devices]] = {}
         self._labels: object = None
         self._view: RowView[np.void]
-        #: What pools add that nodes see without being named.
+        #: The devices of wide pools, which do not name their nodes.
         self._wide: Figures = np.zeros(0, _FIGURES)
 
     def current(self, nodes: View) -> Figures:
@@ -142,7 +142,7 @@ class ClassCounts:
         groups = nodes.device_groups
         if isinstance(rows, slice):
             self._count_wide(nodes)
-            # Where all pools are wide, no node has to be looked at.
+            # Nodes without pools of their own have only what wide pools add.
             places = {row: row for row in map(nodes.row, groups.named_nodes) if row is not None}
         else:
             places = {row: at for at, row in enumerate(rows.tolist()) if nodes.alive[row]}
